@@ -19,7 +19,19 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ["tabprotect", "numpy", "scipy", "numba", "highspy", "ortools", "pyscipopt", "duckdb", "pandas", "polars", "opendp"]
+PACKAGES = [
+    "tabprotect",
+    "numpy",
+    "scipy",
+    "numba",
+    "highspy",
+    "ortools",
+    "pyscipopt",
+    "duckdb",
+    "pandas",
+    "polars",
+    "opendp",
+]
 
 
 def calibrate() -> float:
@@ -77,7 +89,9 @@ def save(name: str, rows: list[dict[str, Any]], note: str = "") -> Path:
     """Write ``results/NAME.json`` and print the rows."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"name": name, "note": note, "environment": environment(), "rows": rows}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({"name": name, "note": note, "environment": environment(), "rows": rows}, indent=1) + "\n"
+    )
     for row in rows:
         print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items()))
     print(f"wrote {path}")

@@ -46,7 +46,7 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
     "errors": ("tabprotect.errors", None),
 }
 
-__all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604
+__all__ = ["__version__", *_EXPORTS]
 
 if TYPE_CHECKING:
     from tabprotect import dp as dp
