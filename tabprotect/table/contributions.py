@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tabprotect.types import FloatArray, IntArray
+from tabprotect.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Contributions:
 
     ``top`` is cells × k, zero where a cell has fewer contributors; ``weights`` are the sampling weights of the top contributors
     (None: all one). ``holdings`` is the same with every group of firms counted as one respondent. ``ids`` are the respondents'
-    numbers in the cell when there is just one of them (−1 otherwise), which is what singleton protection needs.
+    numbers in the cell when there is just one of them (−1 otherwise), which is what singleton protection needs. ``asked`` (cells × k)
+    tells which of the top contributors asked for protection (the request rule).
     """
 
     count: IntArray
@@ -22,3 +23,4 @@ class Contributions:
     weights: FloatArray | None = None
     holdings: Contributions | None = None
     ids: IntArray | None = None
+    asked: BoolArray | None = None

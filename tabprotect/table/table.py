@@ -31,6 +31,19 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
+class Apriori:
+    """What is decided of single cells beforehand, whatever the rules say; empty text or NaN where nothing is.
+
+    ``status`` is s (safe), u (unsafe) or z (must be published); ``cost``, ``lpl`` and ``upl`` replace those of the table and of the rules.
+    """
+
+    status: npt.NDArray[np.str_]
+    cost: FloatArray
+    lpl: FloatArray
+    upl: FloatArray
+
+
+@dataclass(frozen=True)
 class Marks:
     """What a rule says of every cell: sensitive or not, the protection levels needed, and why."""
 
@@ -39,6 +52,7 @@ class Marks:
     upl: FloatArray
     spl: FloatArray
     reason: npt.NDArray[np.str_]
+    apriori: Apriori | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -281,13 +295,13 @@ class Table:
     def mark(self, rule: Rule, *, keep: bool = True) -> Table:
         """Mark the sensitive cells by a rule, with the protection levels and reasons that follow from it.
 
-        Cells already primary stay so when ``keep`` (with the larger of the levels); protected cells ('z') become primary only if they are not
-        empty: a sensitive cell that may not be hidden is an error of the a-priori information, and ``suppress`` will say so.
+        Cells already primary stay so when ``keep`` (with the larger of the levels). A-priori information of the rule has the last word. A cell that is
+        sensitive and not empty but must be published (status 'z') is a contradiction that only a person can solve: an InputError.
         """
         marks = rule.assess(self)
         old = self.primary if keep else np.zeros(self.n_cells, bool)
         now = marks.primary | old
-        status = np.where(now, UNSAFE, np.where(self.status == UNSAFE, SAFE, self.status))
+        status = np.where(self.status == UNSAFE, SAFE, self.status)
         levels = {
             name: np.where(
                 marks.primary,
@@ -296,8 +310,33 @@ class Table:
             )
             for name in ("lpl", "upl", "spl")
         }
-        reason = np.where(marks.primary, marks.reason, np.where(old, self.reason, ""))
-        return self.replace(status=status.astype("U1"), reason=reason, **levels)
+        changes: dict[str, FloatArray] = {}
+        if (known := marks.apriori) is not None:
+            now &= known.status != SAFE
+            status = np.where(known.status == "", status, np.where(known.status == UNSAFE, SAFE, known.status))
+            changes["cost"] = np.where(np.isnan(known.cost), self.cost, known.cost)
+            for name in ("lpl", "upl"):
+                own = getattr(known, name)
+                levels[name] = np.where(np.isnan(own), levels[name], own)
+        self._check_publishable(now & (status == PROTECTED) & (self.values != 0))
+        changes |= {name: np.where(now, level, 0.0) for name, level in levels.items()}
+        width = max(marks.reason.dtype.itemsize, self.reason.dtype.itemsize) // 4
+        reason = np.zeros(self.n_cells, f"U{max(width, 1)}")
+        kept, marked = now & old, now & marks.primary
+        reason[kept] = self.reason[kept]
+        reason[marked] = marks.reason[marked]
+        status = np.where(now, UNSAFE, status).astype("U1")
+        return self.replace(status=status, reason=reason, **changes)
+
+    def _check_publishable(self, wrong: BoolArray) -> None:
+        """Raise for cells that are sensitive and must be published."""
+        if not wrong.any():
+            return
+        names = "; ".join(self.label(int(i)) for i in np.flatnonzero(wrong)[:5])
+        raise InputError(
+            f"{int(wrong.sum())} cells are sensitive but may not be suppressed (status 'z'): {names}. "
+            "Declare them safe, e.g. rule | Manual(safe=cells), or let them be suppressed"
+        )
 
     def with_status(self, cells: Any, status: str, reason: str = "") -> Table:
         """Set the status of some cells (indices or mask): 's' safe, 'u' unsafe, 'z' may not be suppressed, 'm' secondary."""
