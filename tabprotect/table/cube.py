@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from tabprotect.errors import InputError
 from tabprotect.table.hierarchy import Dimension
 from tabprotect.types import FloatArray
 
@@ -41,11 +43,59 @@ def cube_relations(dims: Sequence[Dimension]) -> Any:
     return sp.csr_array((data, flat.astype(small), indptr.astype(small)), shape=(len(indptr) - 1, n))
 
 
-def fill_margins(inner: FloatArray, dims: Sequence[Dimension]) -> FloatArray:
-    """Values of all cells of the product from those of the inner cells (an array over the leaves of each dimension)."""
+def fill_margins(inner: npt.NDArray[Any], dims: Sequence[Dimension]) -> npt.NDArray[Any]:
+    """Values of all cells of the product from those of the inner cells (an array over the leaves of each dimension).
+
+    Whole numbers stay whole numbers: sums of integer arrays are exact.
+    """
     cube = inner
     for k, dim in enumerate(dims):
         front = np.moveaxis(cube, k, 0)
         summed = dim.hierarchy.membership @ front.reshape(front.shape[0], -1)
         cube = np.moveaxis(summed.reshape(len(dim), *front.shape[1:]), 0, k)
     return np.ascontiguousarray(cube).ravel()
+
+
+def fill_top(inner: FloatArray, dims: Sequence[Dimension]) -> FloatArray:
+    """The k largest contributions of all cells (cells × k) from those of the inner cells (leaves of each dimension × k).
+
+    Right when no respondent contributes to two inner cells.
+    """
+    cube, k = inner, inner.shape[-1]
+    for axis, dim in enumerate(dims):
+        front = np.moveaxis(cube, axis, 0)
+        member = dim.hierarchy.membership
+        out = np.empty((len(dim), *front.shape[1:]))
+        for code in range(len(dim)):
+            leaves = member.indices[member.indptr[code] : member.indptr[code + 1]]
+            pool = np.moveaxis(front[leaves], 0, -2)
+            pool = pool.reshape(*pool.shape[:-2], -1)
+            out[code] = -np.sort(-pool, axis=-1)[..., :k]
+        cube = np.moveaxis(out, 0, axis)
+    return np.ascontiguousarray(cube).reshape(-1, k)
+
+
+def units(values: FloatArray, most: int = 6) -> int:
+    """The power of ten that makes all values whole numbers with an exact sum, or 0 if there is none.
+
+    >>> units(np.array([1.25, 3.0])), units(np.array([1 / 3]))
+    (100, 0)
+    """
+    for d in range(most + 1):
+        scale = 10**d
+        scaled = values * float(scale)
+        whole = np.rint(scaled)
+        if np.abs(whole).sum() > 2.0**53:
+            return 0
+        # the float nearest to the decimal number is what was given
+        if np.array_equal(whole / scale, values):
+            return scale
+    return 0
+
+
+def check_size(dims: Sequence[Dimension], most: int = 200_000_000) -> None:
+    """Refuse products of dimensions that are too large to be held."""
+    n = math.prod(len(d) for d in dims)
+    if n > most:
+        sizes = " × ".join(f"{d.name}({len(d):,})" for d in dims)
+        raise InputError(f"the table {sizes} has {n:,} cells; the most is {most:,}: use fewer or coarser dimensions")

@@ -62,7 +62,8 @@ class Table:
     Cells may be addressed by the codes of any number of dimensions, or have none (arbitrary relations, as in a JJ file). ``lb`` and
     ``ub`` are what an outsider knows of a cell beforehand; ``lpl``, ``upl`` and ``spl`` how far the outsider's interval of a primary cell must
     reach below and above its value, and how wide it must be. ``cost`` is the price of suppressing a cell, NaN where none was given (then
-    its value is the price). Tables are immutable: every verb returns a new one.
+    its value is the price). ``counts`` says that all values are counts; in a mixed table ``count_cells`` says it cell by cell (None: all
+    alike). Tables are immutable: every verb returns a new one.
 
     >>> import numpy as np
     >>> t = Table.from_relations([3.0, 1.0, 2.0], [[-1, 1, 1]])
@@ -87,6 +88,7 @@ class Table:
     counts: bool = False
     contributions: Contributions | None = None
     name: str = ""
+    count_cells: BoolArray | None = None
 
     def __post_init__(self) -> None:
         n = len(self.values)
@@ -106,6 +108,8 @@ class Table:
             fill[level] = np.zeros(n) if len(given) == 0 else np.asarray(given, float)
         if self.freq is not None:
             fill["freq"] = np.asarray(self.freq, np.int64)
+        if self.count_cells is not None:
+            fill["count_cells"] = np.asarray(self.count_cells, bool)
         for name, array in fill.items():
             if name == "relations":
                 if array.shape[1] != n:
