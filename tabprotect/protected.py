@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tabprotect.errors import Unsafe
 from tabprotect.table.table import Table
 from tabprotect.types import BoolArray, FloatArray
 
@@ -57,10 +58,18 @@ class Protected:
         """Cells hidden to protect others."""
         return self.suppressed & ~self.table.primary
 
+    def _refuse_unsafe(self) -> None:
+        if self.status == "unsafe":
+            raise Unsafe(
+                "this table is the unprotected baseline (method 'none'): it leaks and cannot be published",
+                cells=self.info.get("exposed", ()),
+            )
+
     def publish(self, symbol: str | None = None) -> pd.DataFrame:
         """The table as it may be published: codes and released values, NaN (or ``symbol``) where hidden; no other information."""
         import pandas as pd
 
+        self._refuse_unsafe()
         columns: dict[str, Any] = {}
         for k, dim in enumerate(self.table.dims):
             columns[dim.name] = pd.Categorical.from_codes(self.table.codes[:, k], categories=list(dim.codes))
@@ -86,12 +95,14 @@ class Protected:
         """Write the one-file report; ``confidential=True`` adds the internal view."""
         from tabprotect.report.html import write_report
 
+        self._refuse_unsafe()
         return write_report(self, path, confidential=confidential)
 
     def to_excel(self, path: str | Path, *, symbols: Symbols | None = None) -> Path:
         """Write the published table as a workbook with the office's symbols and a sheet of codes."""
         from tabprotect.report.excel import write_excel
 
+        self._refuse_unsafe()
         return write_excel(self, path, symbols=symbols)
 
     def _repr_html_(self) -> str:

@@ -1,1 +1,6 @@
-"""tabprotect.suppression"""
+"""Complementary cell suppression: one problem, many methods, every answer audited."""
+
+from tabprotect.suppression.suppress import METHODS as METHODS
+from tabprotect.suppression.suppress import suppress as suppress
+
+__all__ = ["METHODS", "suppress"]
