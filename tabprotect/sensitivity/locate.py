@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,7 @@ def locate(table: Table, cells: Any, *, missing: str = "error") -> IntArray:
     >>> locate(d272(), [("5-9", "D2721"), {"size": "500+", "industry": "D2722"}]).tolist()
     [5, 34]
     """
-    if isinstance(cells, Mapping) or (isinstance(cells, tuple) and cells and all(isinstance(c, str) for c in cells)):
-        cells = [cells]
-    if isinstance(cells, int | np.integer | str):
+    if isinstance(cells, int | np.integer | str | Mapping) or _is_codes(cells):
         cells = [cells]
     if not isinstance(cells, np.ndarray):
         if not isinstance(cells, Iterable):
@@ -46,50 +44,49 @@ def locate(table: Table, cells: Any, *, missing: str = "error") -> IntArray:
     return cells.astype(np.int64)
 
 
+def _is_codes(cells: Any) -> bool:
+    """A tuple of text is one cell, not several."""
+    return isinstance(cells, tuple) and len(cells) > 0 and all(isinstance(c, str) for c in cells)
+
+
 def _by_codes(table: Table, items: list[Any], missing: str) -> IntArray:
-    if not table.dims:
-        raise InputError("this table has no dimensions: name its cells by number")
-    found: list[int] = []
+    found: list[IntArray] = []
+    plain = [item for item in items if not isinstance(item, Mapping)]
+    if plain:
+        each = locate_each(table, plain, missing=missing)
+        found.append(each[each >= 0])
     for item in items:
         if isinstance(item, Mapping):
             try:
-                found.extend(table.find(**item).tolist())
+                found.append(table.find(**item))
             except InputError:
                 if missing != "ignore":
                     raise
-        else:
-            i = _lookup(table, (item,) if isinstance(item, str) else tuple(item))
-            if i is not None:
-                found.append(i)
-            elif missing != "ignore":
-                names = ", ".join(f"{d.name}={c}" for d, c in zip(table.dims, item, strict=False))
-                raise InputError(f"there is no cell {names}")
-    return np.array(found, dtype=np.int64)
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def _lookup(table: Table, codes: tuple[str, ...]) -> int | None:
-    """Index of the cell with one code per dimension, None if the table has no such cell."""
-    if len(codes) != len(table.dims):
-        raise InputError(f"cell {codes} needs one code for each of {', '.join(d.name for d in table.dims)}")
-    key = 0
-    for dim, code in zip(table.dims, codes, strict=True):
-        position = dim.hierarchy.position.get(str(code))
-        if position is None:
-            return None
-        key = key * len(dim) + position
-    return cell_index(table).get(key)
-
-
-_INDEX: dict[int, tuple[Any, dict[int, int]]] = {}
-
-
-def cell_index(table: Table) -> dict[int, int]:
-    """Cell number by the mixed-radix number of its codes; kept for the last table asked about."""
-    kept = _INDEX.get(0)
-    if kept is None or kept[0] is not table.codes:
-        keys = np.zeros(table.n_cells, np.int64)
-        for k, dim in enumerate(table.dims):
-            keys = keys * len(dim) + table.codes[:, k]
-        kept = (table.codes, {int(key): i for i, key in enumerate(keys.tolist())})
-        _INDEX[0] = kept
-    return kept[1]
+def locate_each(table: Table, cells: Sequence[Any], *, missing: str = "error") -> IntArray:
+    """Index of each cell given by its number or by one code per dimension; −1 where ``missing="ignore"`` and there is none."""
+    if all(isinstance(c, int | np.integer) for c in cells):
+        return locate(table, np.array(cells, np.int64))
+    if not table.dims:
+        raise InputError("this table has no dimensions: name its cells by number")
+    rows = [(c,) if isinstance(c, str | int) else tuple(c) for c in cells]
+    wrong = next((r for r in rows if len(r) != len(table.dims)), None)
+    if wrong is not None:
+        raise InputError(f"cell {wrong} needs one code for each of {', '.join(d.name for d in table.dims)}")
+    wanted, known = np.zeros(len(rows), np.int64), np.zeros(table.n_cells, np.int64)
+    absent = np.zeros(len(rows), bool)
+    for k, dim in enumerate(table.dims):
+        position = np.array([dim.hierarchy.position.get(str(r[k]), -1) for r in rows], np.int64)
+        absent |= position < 0
+        wanted, known = wanted * len(dim) + position, known * len(dim) + table.codes[:, k]
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known[order], wanted), table.n_cells - 1)
+    index = np.where(~absent & (known[order][place] == wanted), order[place], -1)
+    if missing != "ignore" and (index < 0).any():
+        first = rows[int((index < 0).argmax())]
+        raise InputError(
+            "there is no cell " + ", ".join(f"{d.name}={c}" for d, c in zip(table.dims, first, strict=True))
+        )
+    return index

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tabprotect.errors import InputError
-from tabprotect.sensitivity.locate import locate
+from tabprotect.sensitivity.locate import locate, locate_each
 from tabprotect.sensitivity.rule import SensitivityRule, check_number, percent_of_value, two_sided
 from tabprotect.table.table import Apriori, Marks, Table
 from tabprotect.types import FloatArray
@@ -68,8 +68,10 @@ class Manual(SensitivityRule):
         if given is None:
             return list(columns.T)
         if isinstance(given, Mapping):
-            for cell, numbers in given.items():
-                columns[locate(table, [cell], missing=self.missing)] = _numbers(numbers, what, width)
+            cells = locate_each(table, list(given), missing=self.missing)
+            for cell, numbers in zip(cells.tolist(), given.values(), strict=True):
+                if cell >= 0:
+                    columns[cell] = _numbers(numbers, what, width)
         else:
             array = np.asarray(given, float)
             if array.shape[0] != table.n_cells or array.ndim > 2:

@@ -324,11 +324,7 @@ class Table:
                 levels[name] = np.where(np.isnan(own), levels[name], own)
         self._check_publishable(now & (status == PROTECTED) & (self.values != 0))
         changes |= {name: np.where(now, level, 0.0) for name, level in levels.items()}
-        width = max(marks.reason.dtype.itemsize, self.reason.dtype.itemsize) // 4
-        reason = np.zeros(self.n_cells, f"U{max(width, 1)}")
-        kept, marked = now & old, now & marks.primary
-        reason[kept] = self.reason[kept]
-        reason[marked] = marks.reason[marked]
+        reason = _merge_reasons(np.where(old, self.reason, ""), marks.reason, now)
         status = np.where(now, UNSAFE, status).astype("U1")
         return self.replace(status=status, reason=reason, **changes)
 
@@ -396,3 +392,15 @@ def _default_lb(values: FloatArray) -> FloatArray:
     """Zero where the table has no negative value (everybody knows that), else no bound."""
     v = np.asarray(values, float)
     return np.zeros(len(v)) if not (v < 0).any() else np.full(len(v), -np.inf)
+
+
+def _merge_reasons(old: Any, new: Any, cells: BoolArray) -> npt.NDArray[np.str_]:
+    """Both reasons of the given cells, the new one only where the old does not contain it already."""
+    merged = np.where(cells, np.where(old == "", new, old), "")
+    both = np.flatnonzero(cells & (old != "") & (new != ""))
+    if len(both):
+        more = both[np.char.find(old[both], new[both]) < 0]
+        joined = np.char.add(np.char.add(old[more], "; "), new[more])
+        merged = merged.astype(f"U{max(merged.dtype.itemsize // 4, joined.dtype.itemsize // 4, 1)}")
+        merged[more] = joined
+    return merged
