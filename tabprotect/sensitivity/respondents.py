@@ -48,6 +48,10 @@ def _checked(known: Contributions, table: Table, needed: int, name: str) -> Cont
         raise InputError(f"the contributions do not belong to this table of {n} cells: top must be {n} × k")
     if weights is not None and weights.shape != top.shape:
         raise InputError("there must be one weight for every top contribution")
+    if table.count_cells is not None and not table.counts:
+        # the counts of a mixed table have no contributions of their own: they are left to the frequency rules
+        top = np.where(table.count_cells[:, None], 0.0, top)
+        total, count = np.where(table.count_cells, 0.0, total), np.where(table.count_cells, 0, count)
     few = (count > top.shape[1]) if top.shape[1] < needed else np.zeros(n, bool)
     if few.any():
         raise InputError(

@@ -17,7 +17,7 @@ class Threshold(SensitivityRule):
 
     Levels of a count table: the outsider must believe base + 1 possible, UPL = base + 1 − count, and as much below, but not less than nothing:
     LPL = min(UPL, count). Levels of a magnitude table, where a count implies none: ``range`` percent of the value (10 unless given; the
-    safety range of τ-ARGUS). A given ``range`` is also used for counts. ``unit`` says whose number counts (`respondents.Unit`).
+    safety range of τ-ARGUS). A mixed table gets both. A given ``range`` is also used for counts. ``unit`` says whose number counts (`respondents.Unit`).
 
     >>> from tabprotect.table.examples import d272
     >>> table = d272().mark(Threshold(2))
@@ -44,12 +44,12 @@ class Threshold(SensitivityRule):
         marks = []
         for suffix, count in counts(table, self.unit, self.name):
             primary = (count <= self.base) & (count >= (0 if self.zeros else 1))
-            if table.counts and self.range is None:
+            up = percent_of_value(table, 10.0 if self.range is None else self.range)
+            if self.range is None:
                 # a weighted count stands for value/count respondents each
                 each = np.where(count > 0, table.values / np.maximum(count, 1), 1.0)
-                up = (self.base + 1 - count) * each
-            else:
-                up = percent_of_value(table, 10.0 if self.range is None else self.range)
+                are_counts = table.counts if table.count_cells is None else table.count_cells
+                up = np.where(are_counts, (self.base + 1 - count) * each, up)
             marks.append(two_sided(table, primary, up, self.name + suffix))
         return marks[0] if len(marks) == 1 else join(marks, table)
 

@@ -230,6 +230,27 @@ def test_negative_values_get_a_range_on_both_sides() -> None:
     assert (marks.lpl[0], marks.upl[0]) == (5.0, 5.0)
 
 
+def test_mixed_table_of_counts_and_magnitudes() -> None:
+    """The report's tables: establishments and their output side by side."""
+    cells = {
+        "region": ["N", "S", "W"],
+        "firms": [2, 5, 9],
+        "output": [120.0, 300.0, 90.0],
+        "x1": [100.0, 290.0, 10.0],
+        "x2": [20.0, 4.0, 9.0],
+    }
+    table = tp.Table.from_frame(cells, by=["region"], value=["firms", "output"], freq="firms", top=["x1", "x2"])
+    marked = table.mark(Threshold(2) | PPercent(10)).cells.set_index(["region", "variable"])
+    assert marked.loc[marked.status == "u", "reason"].to_dict() == {
+        ("N", "firms"): "threshold(2)",
+        ("N", "output"): "threshold(2); p%(10)",
+        ("S", "output"): "p%(10)",
+    }
+    assert marked.loc[("N", "firms"), "upl"] == 1
+    assert marked.loc[("N", "output"), "upl"] == 12  # 10 % of 120 by the threshold, 10 by p%
+    assert marked.loc[("S", "output"), "upl"] == 23
+
+
 # -- sampling weights and holdings ---------------------------------------------------------------------------------------------
 def test_weights_repeat_a_contribution_as_in_tau_argus() -> None:
     """100 with weight 4 and 10 with weight 7: total 470; the two largest of the population are 100 and 100, 42.6 percent."""
