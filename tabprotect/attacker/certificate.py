@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from tabprotect.errors import InputError
+from tabprotect.files import write_bytes
 
 FIRST_LINE = "# CONFIDENTIAL tabprotect certificate: for the auditor inside the office; it holds the true values. Check: tabprotect verify FILE"
 FORMAT = "tabprotect-certificate-1"
@@ -39,10 +39,7 @@ class Certificate:
         target = Path(path)
         text = f"{FIRST_LINE}\n{json.dumps({**self.body, 'fingerprint': self.fingerprint}, separators=(',', ':'))}\n"
         data = gzip.compress(text.encode(), mtime=0) if target.suffix == ".gz" else text.encode()
-        temporary = target.with_name(target.name + ".part")
-        temporary.write_bytes(data)
-        os.replace(temporary, target)
-        return target
+        return write_bytes(target, data)
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:

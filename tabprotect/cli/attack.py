@@ -1,0 +1,109 @@
+"""``tabprotect attack``: what can be deduced from a published table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tabprotect.cli.common import print_json, progress_line
+from tabprotect.cli.tables import parse_by
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def attack(
+    table: Annotated[
+        Path, typer.Argument(help="A published table with gaps (CSV, Parquet), or a JJ file with status u and m.")
+    ],
+    by: Annotated[
+        list[str] | None, typer.Option(help="Code column, with its hierarchy if any: region=nuts.hrc. Repeat for each.")
+    ] = None,
+    value: Annotated[str, typer.Option(help="Value column.")] = "value",
+    total: Annotated[str | None, typer.Option(help="Label of totals; default: a usual one.")] = None,
+    hidden: Annotated[
+        str | None, typer.Option(help="Symbols of hidden cells, separated by blanks, if not one of x c : * … or blank.")
+    ] = None,
+    decimal: Annotated[str, typer.Option(help="Decimal sign.")] = ".",
+    thousands: Annotated[str | None, typer.Option(help="Thousands separator.")] = None,
+    lb: Annotated[float | None, typer.Option(help="The attacker knows that no cell is below this.")] = None,
+    ub: Annotated[float | None, typer.Option(help="The attacker knows that no cell is above this.")] = None,
+    integer: Annotated[bool, typer.Option(help="The attacker knows that the cells are whole numbers.")] = False,
+    verdict: Annotated[bool, typer.Option(help="Only whether it is safe (JJ files), not all intervals.")] = False,
+    also: Annotated[
+        list[Path] | None, typer.Option(help="Another release of the same table (CSV). Repeat for more.")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page with the table and the intervals.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the intervals as CSV.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+) -> None:
+    """Exact bounds of every hidden cell of a published table; exit code 1 if something leaks.
+
+    Example: tabprotect attack published.csv --by region --by nace --value turnover
+    """
+    from tabprotect.attacker import attack as run
+    from tabprotect.attacker.published import HIDDEN, read_published
+
+    symbols = HIDDEN if hidden is None else (*HIDDEN, *hidden.split())
+    with progress_line("attacking") as listener:
+        if table.suffix.lower() == ".jj":
+            from tabprotect.io.jj import read_jj
+
+            source = read_jj(table)
+            mask = source.primary | (source.status == "m")
+            found = run(
+                source,
+                mask,
+                goal="verdict" if verdict else "bounds",
+                lb=lb,
+                ub=ub,
+                integer=integer,
+                time_limit=time_limit,
+                progress=listener,
+            )
+        else:
+
+            def read(path: Path) -> object:
+                return read_published(
+                    path, parse_by(by), value, total=total, hidden=symbols, decimal=decimal, thousands=thousands
+                )
+
+            if not by:
+                from tabprotect.errors import InputError
+
+                raise InputError("say which columns hold the codes: --by region --by nace=nace.hrc", file=table)
+            found = run(
+                read(table),
+                lb=lb,
+                ub=ub,
+                integer=integer,
+                also=[read(p) for p in also or []],
+                time_limit=time_limit,
+                progress=listener,
+            )
+    if out is not None:
+        from tabprotect.files import replacing
+
+        with replacing(out) as target:
+            found.intervals.to_csv(target, index=False)
+    if report is not None:
+        found.to_html(report)
+    if json:
+        print_json(
+            {
+                "safe": found.safe,
+                "hidden": len(found.cells),
+                "recovered": found.recovered,
+                "exposed": found.exposed,
+                "runtime": found.runtime,
+                "intervals": found.intervals.to_dict("records"),
+            }
+        )
+    else:
+        typer.echo(found.summary())
+        typer.echo(found.intervals.to_string(index=False, max_rows=40))
+    if not found.safe:
+        raise typer.Exit(1)
