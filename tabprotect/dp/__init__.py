@@ -1,1 +1,26 @@
-"""tabprotect.dp"""
+"""Differential privacy: noisy counts and tables, and tests that know of the noise.
+
+>>> import tabprotect as tp
+>>> noisy = tp.dp.release([31, 12, 0, 7], epsilon=1.0)
+>>> noisy.values.shape
+(4,)
+"""
+
+from __future__ import annotations
+
+from tabprotect.dp.budget import Budget
+from tabprotect.dp.homogeneity import TestResult, goodness_of_fit, homogeneity_test, homogeneity_test_many
+from tabprotect.dp.noise import Noise
+from tabprotect.dp.release import Release, release, release_histogram
+
+__all__ = [
+    "Budget",
+    "Noise",
+    "Release",
+    "TestResult",
+    "goodness_of_fit",
+    "homogeneity_test",
+    "homogeneity_test_many",
+    "release",
+    "release_histogram",
+]
