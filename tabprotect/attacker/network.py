@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from tabprotect.solve.flow import FlowGraph, Workspace, half_arc_capacities, max_flow, undo
+from tabprotect.solve.flow import flow_graph, half_arc_capacities, max_flow, undo, workspace
 from tabprotect.solve.stop import Stop
 from tabprotect.table.graph import Network
 from tabprotect.types import BoolArray, FloatArray, IntArray
@@ -77,8 +77,8 @@ def network_bounds(
     for side, need in enumerate((need_down, need_up)):
         if need is not None:
             limit[:, side] = np.minimum(limit[:, side], np.broadcast_to(np.asarray(need, float), chosen.shape))
-    graph = FlowGraph.build(network.n_nodes, network.tail, network.head, (capacity[0::2] > 0) | (capacity[1::2] > 0))
-    work = Workspace.of(graph)
+    graph = flow_graph(network.n_nodes, network.tail, network.head, (capacity[0::2] > 0) | (capacity[1::2] > 0))
+    work = workspace(graph)
     residual = capacity.copy()
     found = np.zeros_like(limit)
     entries: list[tuple[IntArray, IntArray, FloatArray]] = []
@@ -87,9 +87,8 @@ def network_bounds(
             raise TimeoutError("the attack was stopped before all bounds were known")
         part = slice(first, first + CHUNK)
         found[part], *entry = _bounds(
-            graph.start, graph.out, graph.to, residual, capacity, network.tail, network.head, chosen[part], limit[part] * scale,
-            witnesses, work.level, work.arc, work.queue, work.path, work.touched, work.flag,
-        )  # fmt: skip
+            graph, residual, capacity, network.tail, network.head, chosen[part], limit[part] * scale, witnesses, work
+        )
         if witnesses:
             entries.append((entry[0] + 2 * first, entry[1], entry[2]))
     moves, of = _moves(entries, len(chosen), network.n_arcs, scale) if witnesses else (None, None)
@@ -121,9 +120,7 @@ def _moves(
 
 
 @numba.njit(cache=True, nogil=True)
-def _bounds(
-    start, out, to, residual, capacity, tail, head, targets, limit, witnesses, level, arc, queue, path, touched, flag
-):
+def _bounds(graph, residual, capacity, tail, head, targets, limit, witnesses, work):
     """Flow values for every target and side; with ``witnesses`` also (2·target + side, arc, change) of every move."""
     k = len(targets)
     found = np.zeros((k, 2))
@@ -139,9 +136,7 @@ def _bounds(
                 continue
             s = head[p] if side == 1 else tail[p]
             t = tail[p] if side == 1 else head[p]
-            flow, n_touched = max_flow(
-                start, out, to, residual, s, t, p, limit[i, side], level, arc, queue, path, touched, flag
-            )
+            flow, n_touched = max_flow(graph, residual, s, t, p, limit[i, side], work)
             found[i, side] = flow
             if witnesses and flow > 0 and flow < np.inf:
                 while used + n_touched + 1 > size:
@@ -152,11 +147,11 @@ def _bounds(
                 row[used], col[used], val[used] = 2 * i + side, p, flow if side == 1 else -flow
                 used += 1
                 for j in range(n_touched):
-                    h = touched[j]
+                    h = work.touched[j]
                     # what the flow took from one direction it gave to the other; the finite one tells how much
                     change = capacity[h] - residual[h] if capacity[h] < np.inf else residual[h + 1] - capacity[h + 1]
                     if change != 0:
                         row[used], col[used], val[used] = 2 * i + side, h >> 1, change
                         used += 1
-            undo(residual, capacity, touched, flag, n_touched)
+            undo(residual, capacity, work, n_touched)
     return found, row[:used], col[:used], val[:used]

@@ -13,7 +13,7 @@ References: E. A. Dinic, "Algorithm for solution of a problem of maximum flow in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -24,33 +24,17 @@ from tabprotect.types import FloatArray
 Index = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, eq=False)
-class FlowGraph:
-    """Half-arcs leaving each node: those of node u are ``out[start[u]:start[u+1]]``; ``to[h]`` is where half-arc h ends."""
+class FlowGraph(NamedTuple):
+    """Half-arcs leaving each node: those of node u are ``out[start[u]:end[u]]``; ``to[h]`` is where half-arc h ends."""
 
-    n_nodes: int
     start: Index
+    end: Index
     out: Index
     to: Index
 
-    @classmethod
-    def build(
-        cls, n_nodes: int, tail: npt.ArrayLike, head: npt.ArrayLike, keep: npt.ArrayLike | None = None
-    ) -> FlowGraph:
-        """The graph of the given arcs; only arcs in ``keep`` (mask) are listed at their nodes, numbering is unchanged.
 
-        >>> FlowGraph.build(3, [0, 1], [1, 2]).out.tolist()
-        [0, 1, 2, 3]
-        """
-        t, h = np.ascontiguousarray(tail, np.int32), np.ascontiguousarray(head, np.int32)
-        mask = np.ones(len(t), np.bool_) if keep is None else np.ascontiguousarray(keep, np.bool_)
-        start, out, to = adjacency(n_nodes, t, h, mask)
-        return cls(n_nodes, start, out, to)
-
-
-@dataclass(frozen=True, eq=False)
-class Workspace:
-    """Scratch arrays of the kernels, allocated once per graph."""
+class Workspace(NamedTuple):
+    """Scratch arrays of the kernels, allocated once per graph; ``level`` is −1 and ``flag`` 0 everywhere between calls."""
 
     level: Index
     arc: Index
@@ -59,17 +43,30 @@ class Workspace:
     touched: Index
     flag: npt.NDArray[np.uint8]
 
-    @classmethod
-    def of(cls, graph: FlowGraph) -> Workspace:
-        n, m = graph.n_nodes, len(graph.to)
-        return cls(
-            np.full(n, -1, np.int32),
-            np.zeros(n, np.int32),
-            np.zeros(n, np.int32),
-            np.zeros(n + 1, np.int32),
-            np.zeros(m + 1, np.int32),
-            np.zeros(m, np.uint8),
-        )
+
+def flow_graph(n_nodes: int, tail: npt.ArrayLike, head: npt.ArrayLike, keep: npt.ArrayLike | None = None) -> FlowGraph:
+    """The graph of the given arcs; only arcs in ``keep`` (mask) are listed at their nodes, numbering is unchanged.
+
+    >>> flow_graph(3, [0, 1], [1, 2]).out.tolist()
+    [0, 1, 2, 3]
+    """
+    t, h = np.ascontiguousarray(tail, np.int32), np.ascontiguousarray(head, np.int32)
+    mask = np.ones(len(t), np.bool_) if keep is None else np.ascontiguousarray(keep, np.bool_)
+    start, out, to = adjacency(n_nodes, t, h, mask)
+    return FlowGraph(start[:-1].copy(), start[1:].copy(), out, to)
+
+
+def workspace(graph: FlowGraph) -> Workspace:
+    """Fresh scratch arrays for a graph."""
+    n, m = len(graph.start), len(graph.to)
+    return Workspace(
+        np.full(n, -1, np.int32),
+        np.zeros(n, np.int32),
+        np.zeros(n, np.int32),
+        np.zeros(n + 1, np.int32),
+        np.zeros(m + 1, np.int32),
+        np.zeros(m, np.uint8),
+    )
 
 
 @numba.njit(cache=True, nogil=True)
@@ -110,17 +107,19 @@ def _push(residual, h, amount, touched, flag, n_touched):
 
 
 @numba.njit(cache=True, nogil=True)
-def short_paths(start, out, to, residual, s, t, skip, limit, arc, level, touched, flag):
+def short_paths(graph, residual, s, t, skip, limit, work):
     """Send flow along paths of one, two and three arcs. Returns the flow and the number of touched arcs."""
+    start, end, out, to = graph
+    level, arc, touched, flag = work.level, work.arc, work.touched, work.flag
     flow = 0.0
     n_touched = 0
     # last[v]: the half-arc v → t; one of them is enough, the general phase finds the others
-    for k in range(start[t], start[t + 1]):
+    for k in range(start[t], end[t]):
         h = out[k] ^ 1
         if residual[h] > 0 and h >> 1 != skip:
             level[to[out[k]]] = 1
             arc[to[out[k]]] = h
-    for k in range(start[s], start[s + 1]):
+    for k in range(start[s], end[s]):
         first = out[k]
         x = to[first]
         if residual[first] <= 0 or first >> 1 == skip:
@@ -142,7 +141,7 @@ def short_paths(start, out, to, residual, s, t, skip, limit, arc, level, touched
             break
         if x == t:
             continue
-        for i in range(start[x], start[x + 1]):
+        for i in range(start[x], end[x]):
             second = out[i]
             y = to[second]
             if level[y] != 1 or y == s or residual[second] <= 0 or second >> 1 == skip:
@@ -163,30 +162,31 @@ def short_paths(start, out, to, residual, s, t, skip, limit, arc, level, touched
                 break
         if flow >= limit or flow == np.inf:
             break
-    for k in range(start[t], start[t + 1]):
+    for k in range(start[t], end[t]):
         level[to[out[k]]] = -1
     return flow, n_touched
 
 
 @numba.njit(cache=True, nogil=True)
-def max_flow(start, out, to, residual, s, t, skip, limit, level, arc, queue, path, touched, flag):
+def max_flow(graph, residual, s, t, skip, limit, work):
     """Flow from s to t without arc ``skip``, no more than ``limit``; ``residual`` is left as the flow makes it.
 
-    ``level`` must be −1 everywhere and is so again afterwards. Returns the flow (infinite when unbounded) and the number of touched
-    arcs, listed in ``touched`` as even half-arcs; see `undo`.
+    Returns the flow (infinite when unbounded) and the number of touched arcs, listed in ``work.touched`` as even half-arcs; see `undo`.
     """
+    start, end, out, to = graph
+    level, arc, queue, path, touched, flag = work
     if s == t:
         return limit, 0
     # the cuts around s and t often are the smallest: reaching them saves the search that would prove it
     leaving, entering = 0.0, 0.0
-    for k in range(start[s], start[s + 1]):
+    for k in range(start[s], end[s]):
         if out[k] >> 1 != skip:
             leaving += residual[out[k]]
-    for k in range(start[t], start[t + 1]):
+    for k in range(start[t], end[t]):
         if out[k] >> 1 != skip:
             entering += residual[out[k] ^ 1]
     limit = min(limit, leaving, entering)
-    flow, n_touched = short_paths(start, out, to, residual, s, t, skip, limit, arc, level, touched, flag)
+    flow, n_touched = short_paths(graph, residual, s, t, skip, limit, work)
     while flow < limit:
         # distances to t over half-arcs with room, as far as s
         level[t] = 0
@@ -195,7 +195,7 @@ def max_flow(start, out, to, residual, s, t, skip, limit, level, arc, queue, pat
         while first < last and level[s] < 0:
             u = queue[first]
             first += 1
-            for k in range(start[u], start[u + 1]):
+            for k in range(start[u], end[u]):
                 h = out[k]
                 v = to[h]
                 if level[v] < 0 and residual[h ^ 1] > 0 and h >> 1 != skip:
@@ -227,7 +227,7 @@ def max_flow(start, out, to, residual, s, t, skip, limit, level, arc, queue, pat
                     u = to[path[depth] ^ 1]
                     continue
                 moved = False
-                while arc[u] < start[u + 1]:
+                while arc[u] < end[u]:
                     h = out[arc[u]]
                     v = to[h]
                     if level[v] == level[u] - 1 and level[v] >= 0 and residual[h] > 0 and h >> 1 != skip:
@@ -252,18 +252,19 @@ def max_flow(start, out, to, residual, s, t, skip, limit, level, arc, queue, pat
 
 
 @numba.njit(cache=True, nogil=True)
-def undo(residual, capacity, touched, flag, n_touched):
+def undo(residual, capacity, work, n_touched):
     """Put back the capacities of the touched arcs."""
     for i in range(n_touched):
-        h = touched[i]
+        h = work.touched[i]
         residual[h] = capacity[h]
         residual[h + 1] = capacity[h + 1]
-        flag[h] = 0
+        work.flag[h] = 0
 
 
 @numba.njit(cache=True, nogil=True)
-def reachable(start, out, to, residual, root, forward, skip, side, queue):
+def reachable(graph, residual, root, forward, skip, side, queue):
     """Mark in ``side`` what can be reached from root over half-arcs with room (or, not ``forward``, what can reach root)."""
+    start, end, out, to = graph
     side[:] = False
     side[root] = True
     queue[0] = root
@@ -271,7 +272,7 @@ def reachable(start, out, to, residual, root, forward, skip, side, queue):
     while first < last:
         u = queue[first]
         first += 1
-        for k in range(start[u], start[u + 1]):
+        for k in range(start[u], end[u]):
             h = out[k]
             v = to[h]
             if not side[v] and h >> 1 != skip and residual[h if forward else h ^ 1] > 0:

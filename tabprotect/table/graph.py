@@ -57,10 +57,10 @@ class Network:
 
     def bridges(self, hidden: BoolArray | None = None) -> BoolArray:
         """Arcs (of the hidden ones) on no cycle: cells that the relations determine exactly."""
-        from tabprotect.solve.flow import FlowGraph
+        from tabprotect.solve.flow import flow_graph
 
-        graph = FlowGraph.build(self.n_nodes, self.tail, self.head, hidden)
-        found = _bridges(self.n_nodes, graph.start, graph.out, graph.to)
+        graph = flow_graph(self.n_nodes, self.tail, self.head, hidden)
+        found = _bridges(self.n_nodes, graph)
         return found if hidden is None else found & hidden
 
 
@@ -190,10 +190,10 @@ def _not_implied(network: Network, by_row: Any, rows: IntArray) -> BoolArray:
     """Which of the rows are not combinations of the network's: they are, when node potentials explain their coefficients."""
     if len(rows) == 0:
         return np.zeros(0, bool)
-    from tabprotect.solve.flow import FlowGraph
+    from tabprotect.solve.flow import flow_graph
 
-    graph = FlowGraph.build(network.n_nodes, network.tail, network.head)
-    parent, visit = _spanning_forest(network.n_nodes, graph.start, graph.out, graph.to)
+    graph = flow_graph(network.n_nodes, network.tail, network.head)
+    parent, visit = _spanning_forest(network.n_nodes, graph)
     # two random integer combinations decide the usual case, all rows implied, at once; a row that is not would slip through with
     # probability below 2**-40
     some = by_row[rows]
@@ -284,8 +284,9 @@ def _insert_rows(order, usable, indptr, indices, sign, n):
 
 
 @numba.njit(cache=True, nogil=True)
-def _spanning_forest(n, start, out, to):
+def _spanning_forest(n, graph):
     """Half-arc into each node (−1 at roots) and the nodes in order of visit."""
+    start, end, out, to = graph
     parent = np.full(n, -2, np.int64)
     visit = np.empty(n, np.int64)
     last = 0
@@ -299,7 +300,7 @@ def _spanning_forest(n, start, out, to):
         while at < last:
             u = visit[at]
             at += 1
-            for k in range(start[u], start[u + 1]):
+            for k in range(start[u], end[u]):
                 v = to[out[k]]
                 if parent[v] == -2:
                     parent[v] = out[k]
@@ -324,12 +325,13 @@ def _explained(tail, head, to, parent, visit, coefficient):
 
 
 @numba.njit(cache=True, nogil=True)
-def _bridges(n, start, out, to):
+def _bridges(n, graph):
     """Arcs whose removal disconnects their ends (Tarjan 1974, without recursion)."""
+    start, end, out, to = graph
     found = np.zeros(len(to) // 2, np.bool_)
     seen = np.full(n, -1, np.int64)
     low = np.zeros(n, np.int64)
-    arc = start[:-1].copy()
+    arc = start.copy()
     into = np.full(n, -1, np.int64)
     stack = np.empty(n + 1, np.int64)
     clock = 0
@@ -342,7 +344,7 @@ def _bridges(n, start, out, to):
         clock += 1
         while depth > 0:
             u = stack[depth - 1]
-            if arc[u] < start[u + 1]:
+            if arc[u] < end[u]:
                 h = out[arc[u]]
                 arc[u] += 1
                 v = to[h]

@@ -6,16 +6,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tabprotect.solve.flow import FlowGraph, Workspace, half_arc_capacities, max_flow, reachable, undo
+from tabprotect.solve.flow import flow_graph, half_arc_capacities, max_flow, reachable, undo, workspace
 
 
 def solve(graph, capacity, s, t, skip=-1, limit=np.inf, residual=None):
-    work = Workspace.of(graph)
+    work = workspace(graph)
     residual = capacity.copy() if residual is None else residual
-    flow, n = max_flow(
-        graph.start, graph.out, graph.to, residual, s, t, skip, limit,
-        work.level, work.arc, work.queue, work.path, work.touched, work.flag,
-    )  # fmt: skip
+    flow, n = max_flow(graph, residual, s, t, skip, limit, work)
     return flow, residual, work, n
 
 
@@ -29,7 +26,7 @@ def random_graph(rng, n, m):
             if x != y:
                 old = reference.get_edge_data(x, y, {"capacity": 0})["capacity"]
                 reference.add_edge(x, y, capacity=old + c)
-    return FlowGraph.build(n, tail, head), half_arc_capacities(up, down), reference
+    return flow_graph(n, tail, head), half_arc_capacities(up, down), reference
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -48,17 +45,17 @@ def test_value_conservation_and_cuts(seed):
     assert (residual >= 0).all()
     for root, forward in ((s, True), (t, False)):
         side = np.zeros(n, bool)
-        reachable(graph.start, graph.out, graph.to, residual, root, forward, -1, side, work.queue)
+        reachable(graph, residual, root, forward, -1, side, work.queue)
         source = side if forward else ~side
         crossing = source[graph.to[np.arange(len(graph.to)) ^ 1]] & ~source[graph.to]
         assert capacity[crossing].sum() == flow
-    undo(residual, capacity, work.touched, work.flag, touched)
+    undo(residual, capacity, work, touched)
     assert (residual == capacity).all()
     assert (work.level == -1).all()
 
 
 def test_limit_skip_and_infinity():
-    graph = FlowGraph.build(3, [0, 0, 1], [2, 1, 2])
+    graph = flow_graph(3, [0, 0, 1], [2, 1, 2])
     capacity = half_arc_capacities(np.array([5.0, np.inf, np.inf]), np.zeros(3))
     assert solve(graph, capacity, 0, 2)[0] == np.inf
     assert solve(graph, capacity, 0, 2, limit=7.0)[0] == 7.0
@@ -76,6 +73,6 @@ def test_long_paths_with_many_phases():
         for j in range(i + 1, min(n, i + 4)):
             tail.append(i), head.append(j), up.append(float(rng.integers(1, 5)))
             reference.add_edge(i, j, capacity=up[-1])
-    graph = FlowGraph.build(n, tail, head)
+    graph = flow_graph(n, tail, head)
     capacity = half_arc_capacities(np.array(up), np.zeros(len(up)))
     assert solve(graph, capacity, 0, n - 1)[0] == nx.maximum_flow_value(reference, 0, n - 1)
