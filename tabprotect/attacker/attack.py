@@ -310,6 +310,7 @@ def _result(
         else None
     )
     fails = np.array([missing.get(int(c), "") for c in cells], dtype=str)
+    shown = np.where(job.hidden, np.nan, job.base)
     return Attack(
         cells,
         lower,
@@ -325,6 +326,9 @@ def _result(
         labels,
         {"methods": methods},
         job.table,
+        job.dims,
+        job.codes,
+        shown,
     )
 
 

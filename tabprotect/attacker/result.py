@@ -41,6 +41,9 @@ class Attack:
     labels: Any = None
     info: dict[str, Any] = field(default_factory=dict)
     source: Any = None
+    dims: Any = ()
+    codes: Any = None
+    shown: FloatArray | None = None
 
     @cached_property
     def intervals(self) -> pd.DataFrame:

@@ -379,6 +379,11 @@ class Table:
         return self.replace(cost=array)
 
     # -- looks --------------------------------------------------------------------------------------------------------------
+    def _repr_html_(self) -> str:
+        from tabprotect.report.html import table_fragment
+
+        return table_fragment(self)
+
     def __repr__(self) -> str:
         n, m = self.n_cells, self.n_relations
         dims = "".join(f" {d.name}({len(d)})" for d in self.dims)
