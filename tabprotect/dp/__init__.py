@@ -12,15 +12,18 @@ from tabprotect.dp.budget import Budget
 from tabprotect.dp.homogeneity import TestResult, goodness_of_fit, homogeneity_test, homogeneity_test_many
 from tabprotect.dp.noise import Noise
 from tabprotect.dp.release import Release, release, release_histogram
+from tabprotect.dp.tables import TableRelease, release_table
 
 __all__ = [
     "Budget",
     "Noise",
     "Release",
+    "TableRelease",
     "TestResult",
     "goodness_of_fit",
     "homogeneity_test",
     "homogeneity_test_many",
     "release",
     "release_histogram",
+    "release_table",
 ]

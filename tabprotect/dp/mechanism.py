@@ -1,4 +1,6 @@
-"""The additive noise mechanisms, run by OpenDP: exact privacy maps, cryptographic randomness, no floating-point leak."""
+"""The additive noise mechanisms, run by OpenDP: exact privacy maps, cryptographic randomness, no floating-point
+leak.
+"""
 
 from __future__ import annotations
 

