@@ -16,6 +16,7 @@ from tabprotect.table.contributions import Contributions
 from tabprotect.table.cube import check_size, cube_codes, cube_relations, fill_margins, fill_top, units
 from tabprotect.table.dimension import as_hierarchy, read_by, total_labels
 from tabprotect.table.hierarchy import Dimension, Hierarchy
+from tabprotect.table.mixed import side_by_side
 from tabprotect.table.table import PROTECTED, SAFE, SECONDARY, UNSAFE, Table
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
@@ -131,7 +132,7 @@ def from_frame(
     kinds = [_is_count(part, column, freq, counts) for part, column in zip(parts, values, strict=True)]
     if len(parts) == 1 and (value is None or isinstance(value, str)):
         return parts[0].replace(counts=kinds[0], name=name)
-    return _side_by_side(parts, values, kinds, variable, name)
+    return side_by_side(parts, values, kinds, variable, name)
 
 
 def _value_columns(frame: Mapping[str, Any], value: str | Sequence[str] | None, freq: str | None) -> list[str]:
@@ -297,46 +298,6 @@ def _is_count(table: Table, column: str, freq: str | None, counts: bool | Sequen
     if counts is not None:
         return column in counts
     return column == freq or (table.freq is not None and bool((table.values == table.freq).all()))
-
-
-def _side_by_side(
-    tables: Sequence[Table], names: Sequence[str], kinds: Sequence[bool], variable: str, name: str
-) -> Table:
-    """Tables of several variables over the same cells as one, the variable being the last dimension."""
-    first, k = tables[0], len(tables)
-    if variable in {d.name for d in first.dims}:
-        raise InputError(f"a dimension is already called {variable!r}: pass variable='…'")
-    dims = (*first.dims, Dimension(variable, Hierarchy.flat(names, total=None)))
-
-    def merge(column: str) -> npt.NDArray[Any]:
-        return np.stack([getattr(t, column) for t in tables], axis=1).ravel()
-
-    freq = None
-    if all(t.freq is not None for t in tables):
-        freq = merge("freq")
-    elif sum(kinds) == 1:
-        people = tables[list(kinds).index(True)].values
-        freq = np.repeat(np.rint(people).astype(np.int64), k)
-    return Table(
-        merge("values"),
-        cube_relations(dims),
-        freq=freq,
-        dims=dims,
-        codes=cube_codes(dims),
-        counts=all(kinds),
-        count_cells=np.tile(np.array(kinds), first.n_cells),
-        contributions=None if first.contributions is None else _merge_contributions([t.contributions for t in tables]),
-        name=name,
-        **{c: merge(c) for c in ("cost", "status", "lb", "ub", "lpl", "upl", "spl", "reason")},
-    )
-
-
-def _merge_contributions(parts: Sequence[Any]) -> Contributions:
-    def merge(column: str) -> npt.NDArray[Any]:
-        stacked = np.stack([getattr(p, column) for p in parts], axis=1)
-        return stacked.reshape(-1, *stacked.shape[2:])
-
-    return Contributions(merge("count"), merge("top"), merge("total"))
 
 
 def _outer(masks: Sequence[BoolArray]) -> BoolArray:
