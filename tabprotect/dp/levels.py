@@ -103,8 +103,9 @@ def cells_per_person(hierarchy: Hierarchy) -> IntArray:
     >>> cells_per_person(Hierarchy.from_tree({"A": ["A1", "A2"], "B": []})).tolist()
     [1, 1, 1]
     >>> ages = Hierarchy.from_tree({"young": ["0-9", "10-19"], "old": ["20-29", "30+"]})
-    >>> cells_per_person(ages.with_breakdown(Hierarchy.from_tree({"pupil": ["10-19"], "not": ["0-9", "20-29",
-    "30+"]}))).tolist() [1, 2, 1]
+    >>> school = Hierarchy.from_tree({"pupil": ["10-19"], "not": ["0-9", "20-29", "30+"]})
+    >>> cells_per_person(ages.with_breakdown(school)).tolist()
+    [1, 2, 1]
     """
     level = np.asarray(hierarchy.level)
     at_level = sp.csr_array((np.ones(level.size, dtype=np.int64), (level, np.arange(level.size))))

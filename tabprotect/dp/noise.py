@@ -92,7 +92,7 @@ class Noise:
         if self.law == "laplace":
             return self.scale / 2.0
         if self.law == "gaussian":
-            return float(self.scale / np.sqrt(2.0 * np.pi))
+            return float(self.mean(0.0))
         return float(1.0 / (2.0 * np.sinh(1.0 / self.scale)))
 
     def mean(self, counts: Any) -> FloatArray:
@@ -100,7 +100,9 @@ class Noise:
         c = np.asarray(counts, dtype=np.float64)
         if self.law == "gaussian":
             z = c / self.scale
-            return np.asarray(c * ndtr(z) + self.scale * np.exp(-(z**2) / 2.0) / np.sqrt(2.0 * np.pi))
+            density = np.exp(-(z**2) / 2.0) / np.sqrt(2.0 * np.pi)
+            # the last term is Euler and Maclaurin's, for a sum over whole numbers instead of an integral
+            return np.maximum(c, c * ndtr(z) + self.scale * density - density / (12.0 * self.scale))
         return np.asarray(c + self.lift * np.exp(-c / self.scale))
 
     def inverse_mean(self, x: Any) -> FloatArray:
