@@ -11,6 +11,23 @@ from typing import TYPE_CHECKING, Any
 _EXPORTS = {
     "risk": "disclosure",
     "Risk": "disclosure",
+    "key_sets": "keysets",
+    "KeySets": "keysets",
+    "Recipe": "recipe",
+    "Deidentified": "recipe",
+    "Recoding": "recoding",
+    "recode": "verbs",
+    "top_code": "verbs",
+    "bottom_code": "verbs",
+    "drop_columns": "verbs",
+    "generalize": "generalization",
+    "suppress_records": "suppression",
+    "suppress_cells": "suppression",
+    "microaggregate": "microaggregation",
+    "add_noise": "noise",
+    "dissimilarity": "distance",
+    "Dissimilarity": "distance",
+    "information_loss": "loss",
 }
 
 __all__ = list(_EXPORTS)
@@ -18,6 +35,23 @@ __all__ = list(_EXPORTS)
 if TYPE_CHECKING:
     from tabprotect.microdata.disclosure import Risk as Risk
     from tabprotect.microdata.disclosure import risk as risk
+    from tabprotect.microdata.distance import Dissimilarity as Dissimilarity
+    from tabprotect.microdata.distance import dissimilarity as dissimilarity
+    from tabprotect.microdata.generalization import generalize as generalize
+    from tabprotect.microdata.keysets import KeySets as KeySets
+    from tabprotect.microdata.keysets import key_sets as key_sets
+    from tabprotect.microdata.loss import information_loss as information_loss
+    from tabprotect.microdata.microaggregation import microaggregate as microaggregate
+    from tabprotect.microdata.noise import add_noise as add_noise
+    from tabprotect.microdata.recipe import Deidentified as Deidentified
+    from tabprotect.microdata.recipe import Recipe as Recipe
+    from tabprotect.microdata.recoding import Recoding as Recoding
+    from tabprotect.microdata.suppression import suppress_cells as suppress_cells
+    from tabprotect.microdata.suppression import suppress_records as suppress_records
+    from tabprotect.microdata.verbs import bottom_code as bottom_code
+    from tabprotect.microdata.verbs import drop_columns as drop_columns
+    from tabprotect.microdata.verbs import recode as recode
+    from tabprotect.microdata.verbs import top_code as top_code
 
 
 def __getattr__(name: str) -> Any:
