@@ -21,14 +21,14 @@ from tabprotect.types import BoolArray, FloatArray
 
 def published_room(table: Table, values: FloatArray, info: dict[str, Any]) -> tuple[FloatArray, FloatArray]:
     """Lowest and highest true value of each cell on its own, given what was published of it."""
-    low: FloatArray
-    high: FloatArray
+    low: Any
+    high: Any
     base, method = np.broadcast_to(np.asarray(info["base"], float), values.shape), info["method"]
     unit = 10.0**-table.decimals
     if method == "nearest":
         low, high = values - base / 2, values + base / 2
     elif method == "small":
-        low, high = table.lb.copy(), table.ub.copy()
+        low, high = np.array(table.lb), np.array(table.ub)
         inner = np.asarray(info["inner"], bool)
         # an inner cell that shows 0 or the base may have been any small count; every other one is as it was
         shown_zero, shown_base = inner & (values == 0), inner & (values == base)

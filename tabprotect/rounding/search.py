@@ -168,7 +168,7 @@ def _anneal(
     steps,
     heat,
     penalty,
-    seed,
+    rng,
 ):
     n = len(free)
     for _ in range(steps):
