@@ -163,7 +163,7 @@ def _from_published(published: Published, knowledge: Knowledge, also: Sequence[A
         values = np.where(np.isnan(values), seen, values)
     n = len(values)
     negative = bool((values[~np.isnan(values)] < 0).any())
-    lb, ub = knowledge.bounds(values, np.full(n, -np.inf if negative else 0.0), np.full(n, np.inf))
+    lb, ub = knowledge.bounds(values, np.full(n, -np.inf if negative else 0.0), np.full(n, np.inf), np.isnan(values))
 
     def describe(r: int) -> str:
         row = published.relations[[r], :].tocoo()

@@ -1,8 +1,8 @@
-"""Intervals as bars, drawn as SVG text."""
+"""Intervals as bars on one axis, drawn as SVG text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
@@ -11,6 +11,7 @@ from tabprotect.types import BoolArray, FloatArray
 
 MOST = 60
 """So many intervals are drawn at most, sensitive cells first, narrowest first."""
+_LEFT, _WIDTH, _ROW = 260, 440, 20
 
 
 def interval_bars(
@@ -21,36 +22,69 @@ def interval_bars(
     need_low: FloatArray | None = None,
     need_high: FloatArray | None = None,
 ) -> str:
-    """A bar from lower to upper for every hidden cell; with the needs (confidential) also what had to be covered."""
-    width = upper - lower
-    order = np.lexsort((width, ~primary))[:MOST]
-    lines = []
-    left, scale, height = 260, 440, 20
+    """A bar from lower to upper for every hidden cell; with the needs (confidential) also a frame around what had to be covered.
+
+    The axis is linear, or logarithmic away from zero when the ends differ by more than a factor of a thousand. Open ends run to the edge.
+    """
+    order = np.lexsort((upper - lower, ~primary))[:MOST]
+    ends = np.concatenate([lower[order], upper[order]])
+    place, ticks = _axis(ends[np.isfinite(ends)])
+    parts = []
     for row, k in enumerate(order):
-        y = row * height
-        low, high = lower[k], upper[k]
-        finite = bool(np.isfinite(low) and np.isfinite(high))
-        span_low = min(low, need_low[k]) if need_low is not None and finite else low
-        span_high = max(high, need_high[k]) if need_high is not None and finite else high
-        span = (span_high - span_low) or 1.0
-        color = "#8c1c13" if primary[k] else "#0b4f8a"
-        kind = "sensitive" if primary[k] else "complement"
-        numbers = f"{_short(low)} – {_short(high)}"
-        start, end = ((low - span_low) / span, (high - span_low) / span) if finite else (0.0, 1.0)
-        bar = f'<rect x="{left + start * scale:.1f}" y="{y + 5}" width="{max((end - start) * scale, 2):.1f}" height="10" rx="3" fill="{color}" fill-opacity="0.75"/>'
-        if need_low is not None and need_high is not None and finite:
-            a, b = ((v - span_low) / span for v in (need_low[k], need_high[k]))
-            bar += f'<rect x="{left + a * scale:.1f}" y="{y + 3}" width="{max((b - a) * scale, 2):.1f}" height="14" fill="none" stroke="#1b1f24" stroke-width="1.5"/>'
-        lines.append(
-            f'<g><title>{escape(labels[k])}: {numbers} ({kind})</title><text x="{left - 8}" y="{y + 14}" text-anchor="end" font-size="12" fill="#1b1f24">'
-            f'{escape(labels[k][:42])}</text>{bar}<text x="{left + scale + 8}" y="{y + 14}" font-size="12" fill="#1b1f24">{numbers}</text></g>'
+        y = row * _ROW
+        color, kind = ("#8c1c13", "sensitive") if primary[k] else ("#0b4f8a", "complement")
+        numbers = f"{_short(lower[k])} – {_short(upper[k])}"
+        bar = _rect(place(lower[k]), place(upper[k]), y + 5, 10, f'rx="3" fill="{color}" fill-opacity="0.75"')
+        if need_low is not None and need_high is not None and need_high[k] > need_low[k]:
+            bar += _rect(
+                place(need_low[k]), place(need_high[k]), y + 3, 14, 'fill="none" stroke="#1b1f24" stroke-width="1.5"'
+            )
+        parts.append(
+            f"<g><title>{escape(labels[k])}: {numbers} ({kind})</title>{_text(_LEFT - 8, y + 14, labels[k][:42], 'end')}{bar}"
+            f"{_text(_LEFT + _WIDTH + 12, y + 14, numbers)}</g>"
         )
-    total = max(len(order) * height, height)
-    return (
-        f'<svg class="scope" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + scale + 190} {total + 6}" width="{left + scale + 190}" height="{total + 6}">'
-        + "".join(lines)
-        + "</svg>"
-    )
+    height = max(len(order), 1) * _ROW
+    for tick in ticks:
+        x = _LEFT + place(tick) * _WIDTH
+        parts.insert(
+            0,
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="#d5dae0"/>'
+            + _text(x, height + 14, _short(tick), "middle"),
+        )
+    wide, tall = _LEFT + _WIDTH + 190, height + 20
+    return f'<svg class="scope" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}">{"".join(parts)}</svg>'
+
+
+def _axis(ends: FloatArray) -> tuple[Callable[[float], float], list[float]]:
+    """Where a number stands between 0 and 1, and the ticks."""
+    low, high = (float(ends.min()), float(ends.max())) if len(ends) else (0.0, 1.0)
+    if high <= low:
+        high = low + 1.0
+    sizes = np.abs(ends[ends != 0])
+    log = len(sizes) > 0 and sizes.max() > 1000 * max(float(np.median(sizes)), 1e-300)
+    unit = max(float(np.median(sizes)), 1e-300) / 10 if log else 1.0
+
+    def bend(v: float) -> float:
+        return float(np.arcsinh(v / unit)) if log else v
+
+    def place(v: float) -> float:
+        return min(max((bend(min(max(v, low), high)) - bend(low)) / (bend(high) - bend(low)), 0.0), 1.0)
+
+    if log:
+        ticks = [t for t in (0.0, *(s * 10.0**e for e in range(-2, 16, 2) for s in (-1, 1))) if low <= t <= high]
+        return place, ticks[:8]
+    step = 10.0 ** np.floor(np.log10(high - low))
+    step = step if (high - low) / step >= 4 else step / 2 if (high - low) / step >= 2 else step / 5
+    first = np.ceil(low / step) * step
+    return place, [float(first + k * step) for k in range(int((high - first) / step + 1e-9) + 1)]
+
+
+def _rect(start: float, end: float, y: float, height: float, look: str) -> str:
+    return f'<rect x="{_LEFT + start * _WIDTH:.1f}" y="{y}" width="{max((end - start) * _WIDTH, 2):.1f}" height="{height}" {look}/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" font-size="12" font-family="system-ui,sans-serif" fill="#1b1f24">{escape(text)}</text>'
 
 
 def _short(v: float) -> str:
