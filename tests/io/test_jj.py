@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from io_damage import damaged
 
 import tabprotect as tp
 from tabprotect.io.jj import _all_numbers, numerals
 from tabprotect.table.cube import cube_codes, cube_relations, fill_margins
 from tabprotect.table.hierarchy import Dimension, Hierarchy
+from tests.io.io_damage import damaged
 
 EXAMPLE = """0
 9
