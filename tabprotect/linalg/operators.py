@@ -36,8 +36,7 @@ class Operator(ABC):
         """The product along the middle axis of an array of shape (before, n, after)."""
 
     @abstractmethod
-    def inverse(self) -> Operator:
-        """The inverse; ``InputError`` when the operator is singular."""
+    def _invert(self) -> Operator: ...
 
     @abstractmethod
     def adjoint(self) -> Operator:
@@ -57,7 +56,11 @@ class Operator(ABC):
 
     def solve(self, y: Any) -> FloatArray:
         """The x with M @ x = y."""
-        return self._inverse.apply(y)
+        return self.inverse().apply(y)
+
+    def inverse(self) -> Operator:
+        """The inverse, made once; ``InputError`` when the operator is singular."""
+        return self._inverse
 
     def condition_number(self, norm: Norm = "2") -> float:
         """‖M‖·‖M⁻¹‖ in the 2-norm or the Frobenius norm.
@@ -66,9 +69,9 @@ class Operator(ABC):
         64.56
         """
         if norm == "2":
-            return self.norm2() * self._inverse.norm2()
+            return self.norm2() * self.inverse().norm2()
         if norm == "fro":
-            return self.frobenius() * self._inverse.frobenius()
+            return self.frobenius() * self.inverse().frobenius()
         raise InputError(f"unknown norm {norm!r}: use '2' or 'fro'")
 
     def frobenius(self) -> float:
@@ -81,7 +84,7 @@ class Operator(ABC):
 
     @cached_property
     def _inverse(self) -> Operator:
-        return self.inverse()
+        return self._invert()
 
     def _columns(self, act: Any, x: Any) -> FloatArray:
         values = np.asarray(x, dtype=np.float64)
@@ -116,7 +119,7 @@ class DiagonalPlusRankOne(Operator):
         result += u * dots
         return result
 
-    def inverse(self) -> DiagonalPlusRankOne:
+    def _invert(self) -> DiagonalPlusRankOne:
         if not np.all(self.d):
             raise InputError("the operator is singular: a value of the domain has no weight of its own")
         left, right = self.u / self.d, self.v / self.d
@@ -169,7 +172,7 @@ class Dense(Operator):
     def solve(self, y: Any) -> FloatArray:
         return self._columns(lambda x: scipy.linalg.lu_solve(self._factors, x[0])[None], y)
 
-    def inverse(self) -> Dense:
+    def _invert(self) -> Dense:
         return Dense(scipy.linalg.lu_solve(self._factors, np.eye(self.n)))
 
     def adjoint(self) -> Dense:
@@ -216,7 +219,7 @@ class Sparse(Operator):
     def solve(self, y: Any) -> FloatArray:
         return self._columns(lambda x: self._factors.solve(np.ascontiguousarray(x[0]))[None], y)
 
-    def inverse(self) -> Dense:
+    def _invert(self) -> Dense:
         if self.n > DENSE_LIMIT:
             raise InputError(
                 f"the inverse of a general matrix of size {self.n} would be dense: use a structured matrix"
@@ -266,8 +269,8 @@ class Kronecker(Operator):
             before *= factor.n
         return x.reshape(shape)
 
-    def inverse(self) -> Kronecker:
-        return Kronecker([factor._inverse for factor in self.factors])
+    def _invert(self) -> Kronecker:
+        return Kronecker([factor.inverse() for factor in self.factors])
 
     def adjoint(self) -> Kronecker:
         return Kronecker([factor.adjoint() for factor in self.factors])

@@ -10,6 +10,8 @@ from tabprotect.substitution.accuracy import Estimate
 from tabprotect.substitution.chacha import Stream
 from tabprotect.substitution.families import Product, Retention, Transition
 from tabprotect.substitution.matrix import GammaDiagonal, Matrix
+from tabprotect.substitution.mining import frequent_itemsets, joint_estimate, split_statistics
+from tabprotect.substitution.plan import Plan, plan
 from tabprotect.substitution.privacy import (
     LocalPrivacy,
     gamma_for,
@@ -18,19 +20,33 @@ from tabprotect.substitution.privacy import (
     posterior_table,
     worst_posterior,
 )
+from tabprotect.substitution.scheme import Randomized, Scheme, find_domains
+from tabprotect.substitution.simulate import simulate_counts
+from tabprotect.substitution.tables import TableEstimate, estimate_table
 
 __all__ = [
     "Estimate",
     "GammaDiagonal",
     "LocalPrivacy",
     "Matrix",
+    "Plan",
     "Product",
+    "Randomized",
     "Retention",
+    "Scheme",
     "Stream",
+    "TableEstimate",
     "Transition",
+    "estimate_table",
+    "find_domains",
+    "frequent_itemsets",
     "gamma_for",
+    "joint_estimate",
     "no_breach",
+    "plan",
     "posterior_bound",
     "posterior_table",
+    "simulate_counts",
+    "split_statistics",
     "worst_posterior",
 ]

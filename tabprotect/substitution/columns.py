@@ -21,17 +21,17 @@ def is_column(data: Any) -> bool:
 
 
 def categories(column: Any) -> list[Any]:
-    """The categories of a categorical column, in order; ``InputError`` for a column without categories."""
-    import narwhals as nw
-
-    if type(column).__name__ == "Categorical":
-        return list(column.categories)
-    series = _narwhals(column)
-    if series is not None and series.dtype in (nw.Categorical, nw.Enum):
-        return list(series.cat.get_categories().to_list())
-    raise InputError(
-        f"column {getattr(column, 'name', '?')!r} is not categorical: state its domain, or make it categorical"
-    )
+    """The categories of a categorical column, used or not, in order; ``InputError`` for a column without categories."""
+    dtype: Any = getattr(column, "dtype", getattr(column, "type", None))
+    if str(dtype) == "Categorical":  # polars: categories are global to the process, so the values found have to do
+        return sorted(column.drop_nulls().unique().to_list())
+    if getattr(dtype, "categories", None) is not None:  # pandas, polars Enum
+        return list(dtype.categories)
+    if str(dtype).startswith("dictionary"):  # Arrow, chunked or not
+        whole = column.unify_dictionaries() if hasattr(column, "unify_dictionaries") else column
+        return list((whole.chunk(0) if hasattr(whole, "chunk") else whole).dictionary.to_pylist())
+    name = getattr(column, "name", None) or getattr(column, "_name", None)
+    raise InputError(f"column {name!r} is not categorical: state its domain, or make it categorical")
 
 
 def encode(column: Any, n: int) -> Codes:

@@ -91,11 +91,12 @@ def expectation_maximization(operator: Operator, y: FloatArray, tolerance: float
         second = first * gradient(first)
         step, bend = first - x, second - 2.0 * first + x
         length = -sqrt(float(step @ step) / max(float(bend @ bend), 1e-300))
-        jump = np.maximum(x - 2.0 * min(length, -1.0) * step + min(length, -1.0) ** 2 * bend, 0.0)
+        reach = min(length, -1.0)
+        jump = x - 2.0 * reach * step + reach**2 * bend
+        # EM moves by factors: a value jumped to zero could never come back, so there the plain step is taken
+        jump = np.where(jump > 0.0, jump, second)
         jump *= total / jump.sum()
         x = jump if likelihood(jump) >= likelihood(second) else second
-        x = np.maximum(x, 1e-12 * total / y.size)  # an exact zero could never grow again
-        x *= total / x.sum()
     warnings.warn(f"EM stopped after {MAX_STEPS} steps, short of its tolerance", RuntimeWarning, stacklevel=2)
     return x
 

@@ -344,7 +344,7 @@ class GammaDiagonal(Matrix):
 
 def domain_sizes(n: int | Sequence[int]) -> tuple[int, ...]:
     """The sizes of the attributes as a tuple; each has to be a whole number of at least 1."""
-    sizes = (n,) if isinstance(n, int | np.integer) else tuple(n)
+    sizes = tuple(n) if isinstance(n, Iterable) else (n,)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise InputError(f"a domain has a whole number of values, not {size!r}")
