@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from pathlib import Path
 
 from tabprotect.dp.noise import check_epsilon
 from tabprotect.errors import BudgetExceeded, InputError
+from tabprotect.files import write_text
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,30 @@ class Budget:
         used_epsilon = sum((exact(s.epsilon) for s in self.ledger), Fraction(0))
         used_delta = sum((exact(s.delta) for s in self.ledger), Fraction(0))
         return float(exact(self.epsilon) - used_epsilon), float(exact(self.delta) - used_delta)
+
+    def save(self, path: str | Path) -> None:
+        """Write total and ledger as JSON, so that later releases know of this one."""
+        write_text(
+            path,
+            json.dumps(
+                {"epsilon": self.epsilon, "delta": self.delta, "ledger": [asdict(s) for s in self.ledger]},
+                indent=1,
+                ensure_ascii=False,
+            )
+            + "\n",
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Budget:
+        """Read what `save` wrote."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            ledger = [Spending(float(s["epsilon"]), float(s["delta"]), str(s["what"])) for s in data["ledger"]]
+            return cls(data["epsilon"], data["delta"], ledger)
+        except OSError as error:
+            raise InputError("no budget file there: make one with 'tabprotect dp budget'", file=path) from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"not a budget file: {error!r}", file=path) from error
 
     def spend(self, epsilon: float, delta: float = 0.0, what: str = "") -> None:
         """Book a release, or raise ``BudgetExceeded`` and book nothing."""

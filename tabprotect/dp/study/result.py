@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tabprotect.files import write_bytes, write_text
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -27,12 +29,12 @@ class Study:
     seconds: float
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write NAME.csv and NAME.png (each to a temporary name first)."""
+        """Write NAME.csv and NAME.png."""
         where = Path(folder)
         where.mkdir(parents=True, exist_ok=True)
         table, figure = where / f"{self.name}.csv", where / f"{self.name}.png"
-        _write(table, self.table.to_csv(index=False).encode())
-        _write(figure, _png(self.figure))
+        write_text(table, self.table.to_csv(index=False))
+        write_bytes(figure, _png(self.figure))
         return [table, figure]
 
     def summary(self) -> str:
@@ -60,18 +62,10 @@ def write_html(studies: Iterable[Study], path: str | Path) -> Path:
             study.table.to_html(index=False, border=0, float_format=lambda v: f"{v:.4g}"),
             "</details>",
         ]
-    target = Path(path)
-    _write(target, "\n".join([*parts, "</html>"]).encode())
-    return target
+    return write_text(path, "\n".join([*parts, "</html>"]))
 
 
 def _png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
