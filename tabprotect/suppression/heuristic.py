@@ -1,0 +1,149 @@
+"""A safe pattern for any table, early, and better until the time is up.
+
+1. A group move (`heuristic_group`) makes a first safe pattern in one linear program; what it misses is routed singly with true bounds.
+2. Staged and reweighted group moves from several random directions; the best is kept.
+3. Every need gets a witness of its own inside the pattern; cells no witness uses are published again.
+4. Destroy and repair (`heuristic_local`) until the limit, or until nothing has helped for long.
+
+The linear-programming construction follows J.P. Kelly, B.L. Golden and A.A. Assad, "Cell suppression: disclosure protection for
+sensitive tabular data", Networks 22 (1992), in that hidden cells are free and others cost their weight; group moves are ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabprotect.errors import Unsafe
+from tabprotect.solve.stop import Stop
+from tabprotect.suppression.heuristic_group import GroupRouter, build
+from tabprotect.suppression.heuristic_local import improve, reroute
+from tabprotect.suppression.heuristic_state import Witnessed
+from tabprotect.suppression.moves import BOTH, Move, Need, Router, needs_of
+from tabprotect.suppression.preprocess import Reduced, cannot_protect, reduce
+from tabprotect.suppression.problem import Pattern, Problem
+from tabprotect.suppression.reach import reaches
+from tabprotect.types import BoolArray
+
+
+def solve(problem: Problem, stop: Stop, seed: int = 0) -> Pattern:
+    """A safe pattern with the moves that prove it; raises `Infeasible` if there is none.
+
+    >>> from tabprotect.table.examples import d272
+    >>> t = d272()
+    >>> t = t.with_status((t.values > 0) & (t.values <= 2), "u").with_levels(t.values <= 2, spl=1)
+    >>> pattern = solve(Problem.from_table(t), Stop(time_limit=10))
+    >>> int(pattern.suppressed.sum()) >= 10
+    True
+    """
+    reduced = reduce(problem)
+    state = search(reduced, stop, seed)
+    return state.pattern(bound=problem.fixed_cost, method="heuristic")
+
+
+def search(problem: Reduced, stop: Stop, seed: int, patience: int = 400) -> Witnessed:
+    """The whole heuristic on a reduced problem."""
+    state = construct(problem, stop, seed)
+    stop.tell("first safe pattern", cost=state.cost)
+    if len(state.secondaries) and not stop.done:
+        state = restart(problem, state, stop.part(0.3), seed)
+        improve(state, Router(problem), stop, seed, patience=patience)
+    return state
+
+
+def construct(problem: Reduced, stop: Stop, seed: int, stages: int = 1, rounds: int = 0) -> Witnessed:
+    """A first safe pattern: group moves, then single routes for what is left. Runs past the limit rather than return nothing safe."""
+    rng = np.random.default_rng(seed)
+    needs = needs_of(problem)
+    first = stop if not stop.done else Stop(5.0)
+    moves, _ = build(problem, needs, GroupRouter(problem), first, rng, stages=stages, rounds=rounds)
+    state = Witnessed(problem, needs)
+    assign(state, moves)
+    complete(state, stop, rng)
+    return state
+
+
+def assign(state: Witnessed, moves: list[Move]) -> None:
+    """Give every two-way need the shortest of the two-way moves that meets it."""
+    dense = [np.zeros(state.problem.n) for _ in moves]
+    for y, move in zip(dense, moves, strict=True):
+        y[move.cells] = move.steps
+    for i, need in enumerate(state.needs):
+        fitting = [
+            k for k, y in enumerate(dense) if need.sense == BOTH and abs(y[need.cell]) >= need.level * (1 - 1e-7)
+        ]
+        if fitting:
+            state.put(i, moves[min(fitting, key=lambda k: len(moves[k].cells))])
+
+
+def complete(state: Witnessed, stop: Stop, rng: np.random.Generator) -> None:
+    """Route every need without a witness; a two-way need that has no two-way move is split in two."""
+    problem = state.problem
+    router: Router | None = None
+    waiting = [i for i, m in enumerate(state.moves) if m is None]
+    short: dict[int, float] = {}
+    while waiting:
+        if stop.cancelled:
+            raise Unsafe(
+                "cancelled before a safe pattern was found",
+                cells=[_original(problem, state.needs[i].cell) for i in waiting],
+            )
+        router = router or Router(problem)
+        i = waiting.pop(0)
+        need = state.needs[i]
+        move = reroute(state, router, need, state.hidden, rng)
+        if move is not None:
+            state.put(i, move)
+            continue
+        found = reaches(problem, need, np.ones(problem.n, bool))
+        if isinstance(found, float):
+            cell = _original(problem, need.cell)
+            short[cell] = max(short.get(cell, 0.0), found * abs(float(problem.factor[cell])))
+            continue
+        parts = [(Need(need.cell, s, level), m) for s, level, m in found]
+        state.replace(i, parts)
+    if short:
+        raise cannot_protect(short)
+
+
+def _original(problem: Reduced, group: int) -> int:
+    """A requirement's cell in the original table that belongs to this group."""
+    wanted = {r.cell for r in problem.origin.requirements}
+    members = [int(i) for i in np.flatnonzero(problem.group == group)]
+    return next((i for i in members if i in wanted), members[0])
+
+
+def restart(problem: Reduced, state: Witnessed, stop: Stop, seed: int, tries: int = 6) -> Witnessed:
+    """Staged and reweighted group moves from other directions, each narrowed to witnesses of its own; the cheapest is returned."""
+    router = GroupRouter(problem)
+    best = narrow(state, stop, seed)
+    for k in range(tries):
+        if stop.done:
+            break
+        rng = np.random.default_rng([seed, k + 1])
+        moves, met = build(problem, state.needs, router, stop, rng, stages=3, rounds=5)
+        if stop.done or not met.any():
+            break
+        other = Witnessed(problem, list(best.needs))
+        assign(other, moves)
+        for i, move in enumerate(other.moves):
+            if move is None:
+                other.put(i, best.moves[i])
+        if other.cost < best.cost * 1.3:
+            other = narrow(other, stop, seed)
+        if other.cost < best.cost:
+            best = other
+            stop.tell("group moves", cost=best.cost)
+    return best
+
+
+def narrow(state: Witnessed, stop: Stop, seed: int) -> Witnessed:
+    """A witness for each need inside the pattern, one after the other, cells already used being free: the rest is published."""
+    problem = state.problem
+    rng = np.random.default_rng(seed)
+    inside: BoolArray = state.hidden
+    router = Router(problem, np.flatnonzero(inside))
+    slim = Witnessed(problem, list(state.needs))
+    for i, need in enumerate(slim.needs):
+        move = None if stop.done else reroute(slim, router, need, slim.hidden, rng, limit=min(5.0, stop.left))
+        slim.put(i, move if move is not None else state.moves[i])
+    return slim if slim.cost <= state.cost else state

@@ -1,0 +1,117 @@
+"""A safe pattern under improvement: one witness move for every need, and the hidden cells as the union of their supports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tabprotect.suppression.moves import BOTH, Move, Need, meets, stack
+from tabprotect.suppression.preprocess import Reduced
+from tabprotect.suppression.problem import Pattern
+from tabprotect.types import BoolArray, FloatArray, IntArray
+
+
+class Witnessed:
+    """Needs with their moves; ``uses[j]`` counts the moves through cell j, so taking a move out frees cells at once."""
+
+    def __init__(self, problem: Reduced, needs: list[Need]) -> None:
+        self.problem = problem
+        self.needs = needs
+        self.moves: list[Move | None] = [None] * len(needs)
+        self.uses = np.zeros(problem.n, np.int64)
+        self.price = np.where(problem.free, 0.0, problem.weights)
+
+    def put(self, index: int, move: Move | None) -> None:
+        """Give a need another witness."""
+        old = self.moves[index]
+        if old is not None:
+            self.uses[old.cells] -= 1
+        if move is not None:
+            self.uses[move.cells] += 1
+        self.moves[index] = move
+
+    def replace(self, index: int, parts: list[tuple[Need, Move]]) -> None:
+        """Put several needs with their moves in the place of one."""
+        self.put(index, None)
+        self.needs[index] = parts[0][0]
+        self.put(index, parts[0][1])
+        for need, move in parts[1:]:
+            self.needs.append(need)
+            self.moves.append(None)
+            self.put(len(self.needs) - 1, move)
+
+    @property
+    def hidden(self) -> BoolArray:
+        return (self.uses > 0) | self.problem.free
+
+    @property
+    def cost(self) -> float:
+        return self.problem.base + float(self.price[self.uses > 0].sum())
+
+    @property
+    def secondaries(self) -> IntArray:
+        """Cells hidden at a price."""
+        return np.flatnonzero((self.uses > 0) & (self.price > 0))
+
+    @property
+    def complete(self) -> bool:
+        return all(m is not None for m in self.moves)
+
+    def users(self, cells: Iterable[int]) -> list[int]:
+        """Needs whose move goes through one of these cells."""
+        mask = np.zeros(self.problem.n, bool)
+        mask[list(cells)] = True
+        return [i for i, m in enumerate(self.moves) if m is not None and mask[m.cells].any()]
+
+    def share(self) -> None:
+        """Let needs be met by moves of others where those are long enough, and drop moves nobody needs then.
+
+        Moves that meet many needs stay; what only the dropped moves used becomes free.
+        """
+        order = sorted(range(len(self.needs)), key=lambda i: (-self.needs[i].level, i))
+        kept: list[int] = []
+        for i in order:
+            need = self.needs[i]
+            for k in kept:
+                move = self.moves[k]
+                if move is not None and self._two_way(k) >= (need.sense == BOTH) and meets(need, move):
+                    self.put(i, move)
+                    break
+            else:
+                kept.append(i)
+
+    def _two_way(self, index: int) -> bool:
+        return self.needs[index].sense == BOTH
+
+    def copy(self) -> Witnessed:
+        other = Witnessed(self.problem, list(self.needs))
+        other.moves, other.uses = list(self.moves), self.uses.copy()
+        return other
+
+    def pattern(self, bound: float, optimal: bool = False, **info: object) -> Pattern:
+        """The answer in original cells, with every distinct move (and its reverse where it goes both ways)."""
+        signed, seen = [], set()
+        for need, move in zip(self.needs, self.moves, strict=True):
+            if move is None or id(move) in seen:
+                continue
+            seen.add(id(move))
+            signed.append(move)
+            if need.sense == BOTH:
+                signed.append(Move(move.cells, -move.steps))
+        return Pattern(
+            suppressed=self.problem.expand(self.hidden),
+            bound=bound,
+            optimal=optimal,
+            moves=self.problem.expand_moves(stack(signed, self.problem.n)),
+            info=dict(info),
+        )
+
+
+def adjacent(problem: Reduced, cells: IntArray) -> IntArray:
+    """Cells in a relation with one of these."""
+    rows = problem.matrix
+    mark: FloatArray = np.zeros(problem.n)
+    mark[cells] = 1.0
+    touched = abs(rows) @ mark > 0
+    return np.flatnonzero(abs(rows).T @ touched.astype(float) > 0)
