@@ -1,0 +1,1 @@
+"""Benchmarks on standard instances: seeded families, JJ folders, own instances; results, tables, plots and comparisons."""
