@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+# name -> module that defines it; empty: the name is a module
 _EXPORTS = {
     "risk": "disclosure",
     "Risk": "disclosure",
@@ -28,11 +29,14 @@ _EXPORTS = {
     "dissimilarity": "distance",
     "Dissimilarity": "distance",
     "information_loss": "loss",
+    "trade_off": "tradeoff",
+    "study": "",
 }
 
 __all__ = list(_EXPORTS)
 
 if TYPE_CHECKING:
+    from tabprotect.microdata import study as study
     from tabprotect.microdata.disclosure import Risk as Risk
     from tabprotect.microdata.disclosure import risk as risk
     from tabprotect.microdata.distance import Dissimilarity as Dissimilarity
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from tabprotect.microdata.recoding import Recoding as Recoding
     from tabprotect.microdata.suppression import suppress_cells as suppress_cells
     from tabprotect.microdata.suppression import suppress_records as suppress_records
+    from tabprotect.microdata.tradeoff import trade_off as trade_off
     from tabprotect.microdata.verbs import bottom_code as bottom_code
     from tabprotect.microdata.verbs import drop_columns as drop_columns
     from tabprotect.microdata.verbs import recode as recode
@@ -57,7 +62,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'tabprotect.microdata' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"tabprotect.microdata.{_EXPORTS[name]}"), name)
+    module = _EXPORTS[name]
+    value: Any = importlib.import_module(f"tabprotect.microdata.{module or name}")
+    if module:
+        value = getattr(value, name)
     globals()[name] = value
     return value
 

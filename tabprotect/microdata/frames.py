@@ -107,3 +107,29 @@ def _plain(values: Any) -> Any:
     if isinstance(values, np.ndarray) and values.dtype == object:
         return [v.item() if isinstance(v, np.generic) else v for v in values]
     return values
+
+
+def write(data: Any, path: str | Path) -> None:
+    """Write a frame as CSV or Parquet, to a temporary name first, so that no half file is ever left behind."""
+    import os
+
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    target = Path(path)
+    table = nw.from_native(data, eager_only=True).to_arrow()
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        if target.suffix.lower() in {".parquet", ".pq"}:
+            pyarrow.parquet.write_table(table, scratch)
+        elif target.suffix.lower() == ".csv":
+            pyarrow.csv.write_csv(table, scratch)
+        else:
+            raise InputError(
+                f"cannot tell the format from the suffix {target.suffix!r}; use .parquet or .csv", file=target
+            )
+        scratch.replace(target)
+    except OSError as error:
+        raise InputError(f"cannot write: {error.strerror or error}", file=target) from None
+    finally:
+        scratch.unlink(missing_ok=True)

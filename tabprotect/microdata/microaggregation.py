@@ -21,7 +21,11 @@ from tabprotect.solve.stop import Listener, Stop
 from tabprotect.types import FloatArray, IntArray
 
 METHODS = ("mdav", "vmdav", "optimal")
-AUTO_BLOCK = 200_000  # files beyond twice this are cut into blocks of about this size, unless blocks=1
+FEW, WHOLE, BLOCK = (
+    6,
+    2_000_000,
+    200_000,
+)  # up to so many coordinates so many records are grouped in one piece; else in blocks
 
 
 def microaggregate(
@@ -47,7 +51,8 @@ def microaggregate(
     method: ``"mdav"`` groups of k; ``"vmdav"`` groups of k to 2k−1 (``gamma``: how readily they grow); ``"optimal"`` each numeric column by itself,
     with the least possible loss.
     within: columns whose values are never mixed in a group.
-    blocks: cut the file into this many blocks of neighbours first (1: never; default: only beyond 400,000 records).
+    blocks: cut the file into this many blocks of neighbours first (1: never; default: only beyond 2,000,000 records,
+    or 400,000 where there are more than six coordinates).
     aggregate: ``"mean"`` or ``"median"`` for numeric columns.
     leftover: where a stratum has no full group, its records ``"join"`` (stay as one group if at least k, else are dropped); with ``"drop"`` every
     group has exactly k records and the rest is dropped.
@@ -261,11 +266,11 @@ class Grouping:
 
     def _blocks(self, points: FloatArray, members: IntArray) -> list[IntArray]:
         """Halve at the median of the widest coordinate until there are enough blocks; sizes are multiples of k but for one."""
-        count = (
-            self.blocks
-            if self.blocks is not None
-            else (1 if len(members) <= 2 * AUTO_BLOCK else -(-len(members) // AUTO_BLOCK))
-        )
+        count = self.blocks
+        if count is None:
+            # the search tree does not care about n much, but about the number of coordinates
+            whole = WHOLE if points.shape[1] <= FEW else 2 * BLOCK
+            count = 1 if len(members) <= whole else -(-len(members) // BLOCK)
         if count < 1:
             raise InputError(f"blocks={count}: at least one block")
         pieces = [(members, count)]
