@@ -40,6 +40,26 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Roles:
+    """Which columns of the records mean what."""
+
+    value: str | None = None
+    contributor: str | None = None
+    holding: str | None = None
+    weight: str | None = None
+    request: str | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns that are carried along as they are."""
+        return list(dict.fromkeys(c for c in (self.contributor, self.holding, self.request) if c is not None))
+
+    @property
+    def columns(self) -> list[str]:
+        return [*(c for c in (self.value, self.weight) if c is not None), *self.keys]
+
+
+@dataclass(frozen=True)
 class Records:
     """A lazy frame with the columns ``cell`` (inner cell number), ``x``, ``w`` (if weighted) and the key columns.
 
@@ -54,42 +74,38 @@ class Records:
 
 
 def prepare(
-    source: Source,
-    by: Mapping[str, Any],
-    totals: Mapping[str, str | None],
-    value: str | None,
-    weight: str | None,
-    keys: Sequence[str],
-    policy: Policy,
+    source: Source, by: Mapping[str, Any], totals: Mapping[str, str | None], roles: Roles, policy: Policy
 ) -> Records:
-    """Apply the policies and number the cells; ``keys`` are columns kept as they are."""
+    """Apply the policies and number the cells."""
     import narwhals as nw
 
     frame = source.frame
     schema = frame.collect_schema()
+    weighted = roles.weight is not None
     frame = frame.select(
         *[_text(c, schema[c]).alias(f"code{k}") for k, c in enumerate(by)],
-        _amount(value, schema).alias("x"),
-        *([_amount(weight, schema).alias("w")] if weight else []),
-        *[nw.col(c).alias(f"key_{c}") for c in dict.fromkeys(keys)],
+        _amount(roles.value, schema).alias("x"),
+        *([_amount(roles.weight, schema).alias("w")] if weighted else []),
+        *[nw.col(c).alias(f"key_{c}") for c in roles.keys],
     )
-    frame = _checked_amounts(frame, value, weight, list(by), policy)
+    found = _profile(frame, weighted, roles.contributor)
+    frame = _apply(frame, found, roles, list(by), policy)
     dims, cell = [], nw.lit(0)
     for k, (column, spec) in enumerate(by.items()):
-        found, frame = _codes(frame, f"code{k}", column, policy)
-        hierarchy = as_hierarchy(spec, sorted(found, key=_natural), totals[column], column)
-        places = _places(hierarchy, found, column, policy)
+        records, frame = _codes(frame, f"code{k}", column, policy)
+        hierarchy = as_hierarchy(spec, sorted(records, key=_natural), totals[column], column)
+        places = _places(hierarchy, records, column, policy)
         table = source.lookup(list(places), list(places.values())).rename({"code": f"code{k}", "pos": f"pos{k}"})
         frame = frame.join(table, on=f"code{k}", how="inner")
         cell = cell * len(hierarchy.leaves) + nw.col(f"pos{k}")
         dims.append(Dimension(column, hierarchy))
     check_size(dims)
-    x_scale, w_scale = _scales(frame, bool(weight))
+    x_scale, w_scale = _scales(found)
     frame = frame.select(
         cell.cast(nw.Int64).alias("cell"),
         _whole("x", x_scale),
-        *([_whole("w", w_scale)] if weight else []),
-        *[f"key_{c}" for c in dict.fromkeys(keys)],
+        *([_whole("w", w_scale)] if weighted else []),
+        *[f"key_{c}" for c in roles.keys],
     )
     return Records(frame, tuple(dims), x_scale, w_scale)
 
@@ -110,37 +126,60 @@ def _amount(column: str | None, schema: Any) -> Any:
     return nw.when(~amount.is_nan()).then(amount) if kind.is_float() else amount
 
 
-def _checked_amounts(frame: Any, value: str | None, weight: str | None, by: Sequence[str], policy: Policy) -> Any:
+def _profile(frame: Any, weighted: bool, contributor: str | None) -> dict[str, float]:
+    """One pass over the records: how many are not as they should be, and how many decimals there are."""
     import narwhals as nw
 
     def number(condition: Any, name: str) -> Any:
         return condition.cast(nw.Int64).sum().alias(name)
 
     x, w = nw.col("x"), nw.col("w")
-    wanted = [
-        nw.len().alias("rows"),
-        number(x.is_null(), "gaps"),
-        number(x < 0, "negative"),
-        number(~x.is_finite(), "infinite"),
-    ]
-    if weight:
-        wanted += [number(w.is_null() | ~w.is_finite() | (w < 0), "bad_weights")]
-    found = {k: int(v or 0) for k, v in _row(frame.select(*wanted)).items()}
+    wanted = [number(x.is_null(), "gaps"), number(x < 0, "negative"), number(~x.is_finite(), "infinite")]
+    if weighted:
+        wanted += [number(_bad_weight(), "bad_weights"), (x * w).abs().sum().alias("xw_sum")]
+    if contributor:
+        wanted += [number(nw.col(f"key_{contributor}").is_null(), "nameless")]
+    for name in ("x", "w") if weighted else ("x",):
+        column = nw.col(name)
+        wanted.append(column.abs().sum().alias(f"{name}_sum"))
+        for d in range(DECIMALS + 1):
+            wanted.append(number((column * 10.0**d).round(0) / 10.0**d != column, f"{name}_{d}"))
+    return {k: float(v or 0) for k, v in _row(frame.select(*wanted)).items()}
+
+
+def _bad_weight() -> Any:
+    import narwhals as nw
+
+    w = nw.col("w")
+    return w.is_null() | ~w.is_finite() | (w < 0)
+
+
+def _apply(frame: Any, found: Mapping[str, float], roles: Roles, by: Sequence[str], policy: Policy) -> Any:
+    """Refuse, leave out or fill in the records that the policies speak of."""
+    import narwhals as nw
+
+    x, value = nw.col("x"), roles.value
     if found["gaps"] and policy.nan == "error":
         example = _example(frame, x.is_null(), by)
-        raise InputError(f"{found['gaps']:,} records have no {value!r}{example}: use nan='drop' or nan='zero'")
+        raise InputError(f"{found['gaps']:,.0f} records have no {value!r}{example}: use nan='drop' or nan='zero'")
     if found["infinite"]:
-        raise InputError(
-            f"{found['infinite']:,} records have an infinite {value!r}{_example(frame, ~x.is_finite(), by)}"
-        )
+        example = _example(frame, ~x.is_finite(), by)
+        raise InputError(f"{found['infinite']:,.0f} records have an infinite {value!r}{example}")
     if found["negative"] and policy.negative == "error":
         raise InputError(
-            f"{found['negative']:,} records have a negative {value!r}{_example(frame, x < 0, by)}: "
+            f"{found['negative']:,.0f} records have a negative {value!r}{_example(frame, x < 0, by)}: "
             "use negative='absolute' (ranked by size) or negative='allow'"
         )
-    if weight and found["bad_weights"]:
-        bad = w.is_null() | ~w.is_finite() | (w < 0)
-        raise InputError(f"{found['bad_weights']:,} records have no proper weight {weight!r}{_example(frame, bad, by)}")
+    if found.get("bad_weights"):
+        example = _example(frame, _bad_weight(), by)
+        raise InputError(f"{found['bad_weights']:,.0f} records have no proper weight {roles.weight!r}{example}")
+    if found.get("nameless"):
+        name = roles.contributor or ""
+        if policy.of("missing", name) != "drop":
+            raise InputError(
+                f"{found['nameless']:,.0f} records have no {name!r}: use missing='drop', or give each of them a name"
+            )
+        frame = frame.filter(~nw.col(f"key_{name}").is_null())
     if found["gaps"]:
         frame = frame.filter(~x.is_null()) if policy.nan == "drop" else frame.with_columns(x.fill_null(0.0))
     return frame
@@ -153,28 +192,15 @@ def _example(frame: Any, condition: Any, by: Sequence[str]) -> str:
     return " (for example " + ", ".join(f"{c}={v}" for c, v in zip(by, row.values(), strict=True)) + ")"
 
 
-def _scales(frame: Any, weighted: bool) -> tuple[int, int]:
+def _scales(found: Mapping[str, float]) -> tuple[int, int]:
     """Powers of ten that make amounts and weights whole numbers with exact sums, 0 where there is none."""
-    import narwhals as nw
-
-    names = ["x", "w"] if weighted else ["x"]
-    wanted = []
-    for name in names:
-        column = nw.col(name)
-        wanted.append(column.abs().sum().alias(f"{name}_sum"))
-        for d in range(DECIMALS + 1):
-            off = (column * 10.0**d).round(0) / 10.0**d != column
-            wanted.append(off.cast(nw.Int64).sum().alias(f"{name}_{d}"))
-    if weighted:
-        wanted.append((nw.col("x") * nw.col("w")).abs().sum().alias("xw_sum"))
-    found = _row(frame.select(*wanted))
     scale = {"x": 0, "w": 0}
-    for name in names:
-        exact = [10**d for d in range(DECIMALS + 1) if not found[f"{name}_{d}"]]
-        if exact and float(found[f"{name}_sum"] or 0) * exact[0] < EXACT:
+    for name in scale:
+        exact = [10**d for d in range(DECIMALS + 1) if found.get(f"{name}_{d}") == 0]
+        if exact and found[f"{name}_sum"] * exact[0] < EXACT:
             scale[name] = exact[0]
-    if weighted and float(found["xw_sum"] or 0) * scale["x"] * scale["w"] >= EXACT:
-        scale = {"x": 0, "w": 0}
+    if found.get("xw_sum", 0.0) * scale["x"] * scale["w"] >= EXACT:
+        return 0, 0
     return scale["x"], scale["w"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tabprotect.table.contributions import Contributions
 from tabprotect.table.cube import cube_codes, cube_relations, fill_margins
 from tabprotect.table.dimension import read_by, total_labels
 from tabprotect.table.mixed import side_by_side
-from tabprotect.table.records import Policy, Records, prepare
+from tabprotect.table.records import Policy, Records, Roles, prepare
 from tabprotect.table.scan import batches, scan
 from tabprotect.table.table import PROTECTED, SAFE, Table
 from tabprotect.types import BoolArray, FloatArray, IntArray
@@ -84,73 +85,33 @@ def tabulate(
     specs = read_by(by)
     policy = Policy(missing, unknown, negative, nan)
     values = [value] if value is None or isinstance(value, str) else list(value)
-    keys = [c for c in (contributor, holding, request) if c is not None]
-    columns = [*specs, *(v for v in values if v is not None), *keys, *([weight] if weight else [])]
+    roles = [Roles(v, contributor, holding, weight, request) for v in values]
+    columns = [*specs, *(c for r in roles for c in r.columns)]
     source = scan(df, columns, [*specs, *(c for c in (contributor, holding) if c)], memory)
     labels = total_labels(total, specs)
-    tables = [
-        _one_variable(
-            prepare(source, specs, labels, v, weight, keys, policy),
-            v,
-            contributor,
-            holding,
-            weight,
-            request,
-            top,
-            policy,
-        )
-        for v in values
-    ]
+    tables = [_one_variable(prepare(source, specs, labels, r, policy), r, top, policy) for r in roles]
     if value is None or isinstance(value, str):
         return tables[0].replace(name=name)
     names = ["count" if v is None else v for v in values]
     return side_by_side(tables, names, [v is None for v in values], variable, name)
 
 
-def _one_variable(
-    records: Records,
-    value: str | None,
-    contributor: str | None,
-    holding: str | None,
-    weight: str | None,
-    request: str | None,
-    top: int,
-    policy: Policy,
-) -> Table:
-
-    frame = records.frame
-    if contributor is not None:
-        key = f"key_{contributor}"
-        frame = _with_contributor(frame, key, contributor, policy)
-        own, values = _respondents(records, frame, [key], weight, request, top, policy)
-        if holding is not None:
-            frame, group = _holding_keys(frame, key, f"key_{holding}")
-            groups, _ = _respondents(records, frame, group, weight, request, top, policy)
-            own = Contributions(**{**vars(own), "holdings": groups})
-    else:
-        own, values = _respondents(records, frame, [], weight, request, top, policy)
-    dims = records.dims
+def _one_variable(records: Records, roles: Roles, top: int, policy: Policy) -> Table:
+    keys = [f"key_{roles.contributor}"] if roles.contributor else []
+    own, values = _respondents(records, records.frame, keys, roles, top, policy)
+    if roles.holding is not None:
+        frame, group = _holding_keys(records.frame, keys[0], f"key_{roles.holding}")
+        own = replace(own, holdings=_respondents(records, frame, group, roles, top, policy)[0])
     return Table(
         values,
-        cube_relations(dims),
+        cube_relations(records.dims),
         freq=own.count,
         status=np.where(own.count == 0, PROTECTED, SAFE),
-        dims=dims,
-        codes=cube_codes(dims),
-        counts=value is None,
+        dims=records.dims,
+        codes=cube_codes(records.dims),
+        counts=roles.value is None,
         contributions=own,
     )
-
-
-def _with_contributor(frame: Any, key: str, column: str, policy: Policy) -> Any:
-    """Records without a respondent are refused, or left out."""
-    import narwhals as nw
-
-    gaps = frame.select(nw.col(key).is_null().cast(nw.Int64).sum().alias("gaps")).collect("pyarrow").to_native()
-    number = int(gaps.column("gaps")[0].as_py() or 0)
-    if number and policy.of("missing", column) != "drop":
-        raise InputError(f"{number:,} records have no {column!r}: use missing='drop', or give each of them a name")
-    return frame.filter(~nw.col(key).is_null()) if number else frame
 
 
 def _holding_keys(frame: Any, contributor: str, holding: str) -> tuple[Any, list[str]]:
@@ -169,13 +130,14 @@ def _holding_keys(frame: Any, contributor: str, holding: str) -> tuple[Any, list
 
 
 def _respondents(
-    records: Records, frame: Any, keys: list[str], weight: str | None, request: str | None, top: int, policy: Policy
+    records: Records, frame: Any, keys: list[str], roles: Roles, top: int, policy: Policy
 ) -> tuple[Contributions, FloatArray]:
     """Contributions per cell of the respondents that ``keys`` tell apart (none: every record is one), and the values of the cells."""
     import narwhals as nw
 
     from tabprotect.table.topk import TopK
 
+    weight, request = roles.weight, roles.request
     amounts = [nw.col("x"), *([(nw.col("x") * nw.col("w")).alias("wx")] if weight else [])]
     if request:
         kind = frame.collect_schema()[f"key_{request}"]

@@ -100,7 +100,7 @@ def test_every_cell_is_that_of_brute_force(key: str | None) -> None:
         np.testing.assert_allclose(known.top[i], top, rtol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 3), st.integers(0, 4), st.integers(0, 50)),
