@@ -246,9 +246,9 @@ class Bootstrap:
         rows, columns = len(x), int((x.sum(axis=0) > 0).sum())
         freedom = (columns - 1) * (1 if self.form == 2 else rows - 1)
         classical = float(chdtrc(freedom, statistic)) if freedom > 0 else 1.0
-        return TestResult(
-            above / replicates, statistic, self.p0, self.sizes, replicates, classical, tuple(self.noises), drawn
-        )
+        # nothing can speak less against equality than a statistic of 0, even if all replicates have it
+        p_value = above / replicates if statistic > 0 else 1.0
+        return TestResult(p_value, statistic, self.p0, self.sizes, replicates, classical, tuple(self.noises), drawn)
 
 
 def pearson(x: FloatArray, p: FloatArray | None = None) -> float:

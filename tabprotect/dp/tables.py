@@ -269,7 +269,8 @@ def postprocess(
         clamped = np.maximum(noisy, 0.0)
         return (np.rint(clamped), "rounding") if integers else (clamped, None)
     known = np.isfinite(noisy)
-    weights = np.where(known, 1.0 / np.where(known, variance, 1.0), np.nan)
+    # noise of variance zero (a huge ε) still needs a finite weight
+    weights = np.where(known, 1.0 / np.maximum(np.where(known, variance, 1.0), 1e-9), np.nan)
     start = np.where(known, noisy, 0.0)
     if not known.all():
         totals = Totals.of(table.relations)

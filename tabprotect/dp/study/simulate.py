@@ -74,7 +74,7 @@ def rejection_rates(setting: Setting) -> tuple[float, float]:
             sizes, p0 = estimate(x, s.noises, s.postprocess)
             boot = Bootstrap(p0, sizes, s.noises, s.postprocess, FORMS.index(s.expected))
             above, _ = boot.statistics(s.replicates, rng, observed=statistic, enough=enough)
-            by_bootstrap += above < enough
+            by_bootstrap += statistic > 0 and above < enough
     return by_bootstrap / s.repetitions if s.bootstrap else np.nan, by_classical / s.repetitions
 
 
