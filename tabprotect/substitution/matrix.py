@@ -100,7 +100,7 @@ class Matrix(ABC):
             given = encode(chunk, self.n) if is_column(chunk) else np.asarray(chunk)
             joint = self.join(given) if given.ndim == 2 else self._integers(given)
             if joint.size and (joint.min() < 0 or joint.max() >= self.n):
-                self._unknown(joint, int(np.flatnonzero((joint < 0) | (joint >= self.n))[0]))
+                self._unknown(int(np.flatnonzero((joint < 0) | (joint >= self.n))[0]))
             total += np.bincount(joint, minlength=self.n)
         return total.astype(np.float64)
 
@@ -113,9 +113,7 @@ class Matrix(ABC):
         bad = (rows < 0) | (rows >= np.asarray(self.sizes))
         if bad.any():
             row, axis = (int(i) for i in np.argwhere(bad)[0])
-            raise InputError(
-                f"record {row}, attribute {axis}: code {rows[row, axis]} is not in 0 … {self.sizes[axis] - 1}"
-            )
+            raise InputError(f"record {row}, attribute {axis}: the code is not in 0 … {self.sizes[axis] - 1}")
         return np.asarray(np.ravel_multi_index(tuple(rows.T.astype(np.int64)), self.sizes)).astype(np.int64, copy=False)
 
     def split(self, joint: Any) -> Codes:
@@ -136,7 +134,7 @@ class Matrix(ABC):
                 bad.append(found)
         for (start, _), found in zip(pieces, bad, strict=True):
             if found >= 0:
-                self._unknown(codes, start + found)
+                self._unknown(start + found)
 
     def _piece(self, codes: Codes, state: Any, position: int) -> tuple[Codes, int]:
         out = np.empty_like(codes)
@@ -154,10 +152,9 @@ class Matrix(ABC):
             codes, dtype=np.int32 if codes.dtype.itemsize < 4 or codes.dtype == np.int32 else np.int64
         )
 
-    def _unknown(self, codes: Codes, position: int) -> None:
-        raise InputError(
-            f"record {position}: code {codes[position]} is not in 0 … {self.n - 1}; the domain has to be complete"
-        )
+    def _unknown(self, position: int) -> None:
+        # the code itself is a person's answer and stays out of the message
+        raise InputError(f"record {position}: the code is not in 0 … {self.n - 1}; the domain has to be complete")
 
     # -- reconstruct -----------------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ class Scheme:
         table = nw.from_native(frame, eager_only=True)
         new = self.matrix.randomize(self.codes(frame), rng, seed=seed)
         made = [
-            nw.from_native(decode(new[:, i], table[name].to_native(), values), series_only=True)
+            nw.from_native(decode(new[:, i], table[name].to_native(), values), series_only=True).alias(name)
             for i, (name, values) in enumerate(self.domains.items())
         ]
         data = table.with_columns(*made).to_native()

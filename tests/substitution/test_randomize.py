@@ -161,11 +161,10 @@ def test_categoricals_in_and_out() -> None:
 
 def test_bad_codes_are_named() -> None:
     matrix = GammaDiagonal(3, gamma=5)
-    for name, other in MATRICES.items():
-        with pytest.raises(InputError, match=f"record 2: code {other.n} "):
+    for other in MATRICES.values():
+        with pytest.raises(InputError, match=f"record 2: the code is not in 0 … {other.n - 1};"):
             other.randomize([0, 1, other.n, 0], seed=0)
-        assert name
-    with pytest.raises(InputError, match="record 1: code -1"):
+    with pytest.raises(InputError, match="record 1: the code"):
         matrix.randomize([0, -1])
     with pytest.raises(InputError, match="integers"):
         matrix.randomize([0.5, 1.0])
@@ -177,7 +176,7 @@ def test_bad_codes_are_named() -> None:
         matrix.randomize(pd.Series(["a", "b"]))
     with pytest.raises(InputError, match="missing or not in the domain"):
         matrix.randomize(pd.Series(pd.Categorical(["a", None], categories=["a", "b", "c"])))
-    with pytest.raises(InputError, match="record 1, attribute 0: code 2"):
+    with pytest.raises(InputError, match="record 1, attribute 0: the code is not in 0 … 1"):
         GammaDiagonal((2, 3), gamma=4).randomize([[0, 0], [2, 0]])
     with pytest.raises(InputError, match="2 attribute"):
         GammaDiagonal((2, 3), gamma=4).randomize([[0, 0, 0]])
