@@ -317,7 +317,10 @@ class Table:
         changes: dict[str, FloatArray] = {}
         if (known := marks.apriori) is not None:
             now &= known.status != SAFE
-            status = np.where(known.status == "", status, np.where(known.status == UNSAFE, SAFE, known.status))
+            said = (known.status != "") & ~(
+                (known.status == SAFE) & (status == PROTECTED)
+            )  # safe may still be protected
+            status = np.where(said, np.where(known.status == UNSAFE, SAFE, known.status), status)
             changes["cost"] = np.where(np.isnan(known.cost), self.cost, known.cost)
             for name in ("lpl", "upl"):
                 own = getattr(known, name)
