@@ -94,8 +94,9 @@ def adjacency(n, tail, head, keep):
     return start, out, to
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _push(residual, h, amount, touched, flag, n_touched):
+@numba.njit(cache=True, nogil=True)
+def push(residual, h, amount, touched, flag, n_touched):
+    """Move an amount along a half-arc and note the arc as touched; returns the new number of touched arcs."""
     residual[h] -= amount
     residual[h ^ 1] += amount
     e = h & ~1
@@ -129,14 +130,14 @@ def short_paths(graph, residual, s, t, skip, limit, work):
             flow += amount
             if amount == np.inf:
                 break
-            n_touched = _push(residual, first, amount, touched, flag, n_touched)
+            n_touched = push(residual, first, amount, touched, flag, n_touched)
         elif level[x] == 1 and residual[arc[x]] > 0:
             amount = min(residual[first], residual[arc[x]], limit - flow)
             flow += amount
             if amount == np.inf:
                 break
-            n_touched = _push(residual, first, amount, touched, flag, n_touched)
-            n_touched = _push(residual, arc[x], amount, touched, flag, n_touched)
+            n_touched = push(residual, first, amount, touched, flag, n_touched)
+            n_touched = push(residual, arc[x], amount, touched, flag, n_touched)
         if flow >= limit:
             break
         if x == t:
@@ -155,9 +156,9 @@ def short_paths(graph, residual, s, t, skip, limit, work):
             flow += amount
             if amount == np.inf:
                 break
-            n_touched = _push(residual, first, amount, touched, flag, n_touched)
-            n_touched = _push(residual, second, amount, touched, flag, n_touched)
-            n_touched = _push(residual, third, amount, touched, flag, n_touched)
+            n_touched = push(residual, first, amount, touched, flag, n_touched)
+            n_touched = push(residual, second, amount, touched, flag, n_touched)
+            n_touched = push(residual, third, amount, touched, flag, n_touched)
             if flow >= limit or residual[first] <= 0:
                 break
         if flow >= limit or flow == np.inf:
@@ -218,7 +219,7 @@ def max_flow(graph, residual, s, t, skip, limit, work):
                         break
                     back = depth
                     for i in range(depth - 1, -1, -1):
-                        n_touched = _push(residual, path[i], amount, touched, flag, n_touched)
+                        n_touched = push(residual, path[i], amount, touched, flag, n_touched)
                         if residual[path[i]] <= 0:
                             back = i
                     if flow >= limit:

@@ -1,0 +1,194 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Construction, clean-up and local search over suppression patterns of a network table (compiled)."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from tabprotect.suppression.network_state import (
+    N_LOG,
+    N_SECONDARY,
+    begin,
+    ensure,
+    forget_support,
+    hide,
+    holds,
+    roll_back,
+    show,
+)
+
+
+@numba.njit(cache=True, nogil=True)
+def random_below(rng, n):
+    """Next number below n of a xorshift generator whose state is the array ``rng``."""
+    x = rng[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    rng[0] = x
+    return np.int64((x >> np.uint64(11)) % np.uint64(n))
+
+
+@numba.njit(cache=True, nogil=True)
+def shuffle(rng, items, n):
+    for i in range(n - 1, 0, -1):
+        j = random_below(rng, i + 1)
+        items[i], items[j] = items[j], items[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def construct(problem, state, order, rho, seed):
+    """Meet the requirements one after the other; False if one cannot be met."""
+    for r in order:
+        begin(state)
+        if ensure(problem, state, r, np.inf, rho, seed) == np.inf:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def uses(state, r, e):
+    """Whether requirement r relies on arc e (a support too long to remember counts as relying on all)."""
+    n = state.n_support[r]
+    if n < 0:
+        return True
+    for k in range(n):
+        if state.support[r, k] == e:
+            return True
+    return False
+
+
+@numba.njit(cache=True, nogil=True)
+def drop(problem, state, e):
+    """Publish secondary e if every requirement still holds without it."""
+    show(state, e)
+    for r in range(len(problem.need_arc)):
+        if uses(state, r, e) and not holds(problem, state, r):
+            hide(state, e, 1)
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def clean_up(problem, state, order):
+    """Try to publish the given arcs in order. Once a drop fails it fails for ever, since the pattern only shrinks."""
+    dropped = 0
+    for e in order:
+        if state.hidden[e] == 1:
+            begin(state)
+            dropped += drop(problem, state, e)
+    return dropped
+
+
+@numba.njit(cache=True, nogil=True)
+def _choose(state, rng, most, chosen, affected, n_affected):
+    """A few secondaries near each other: sharing a node, or a requirement that uses both."""
+    chosen[0] = state.secondary[random_below(rng, state.count[N_SECONDARY])]
+    wanted = 1 + random_below(rng, most)
+    n = 1
+    for _ in range(3 * wanted):
+        if n >= wanted:
+            break
+        e = -1
+        if n_affected > 0 and random_below(rng, 2) == 0:
+            r = affected[random_below(rng, n_affected)]
+            if state.n_support[r] > 0:
+                e = state.support[r, random_below(rng, state.n_support[r])]
+        else:
+            near = chosen[random_below(rng, n)]
+            u = state.inside.to[2 * near + random_below(rng, 2)]
+            degree = state.inside.end[u] - state.inside.start[u]
+            if degree > 0:
+                e = state.inside.out[state.inside.start[u] + random_below(rng, degree)] >> 1
+        if e < 0 or state.hidden[e] != 1:
+            continue
+        known = False
+        for i in range(n):
+            known = known or chosen[i] == e
+        if not known:
+            chosen[n] = e
+            n += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _affected(problem, state, chosen, n, affected):
+    """Requirements that rely on one of the chosen arcs; also whether some support is too long to be remembered."""
+    found = 0
+    long = False
+    for r in range(len(problem.need_arc)):
+        long = long or state.n_support[r] < 0
+        for i in range(n):
+            if uses(state, r, chosen[i]):
+                affected[found] = r
+                found += 1
+                break
+    return found, long
+
+
+@numba.njit(cache=True, nogil=True)
+def improve(problem, state, rng, steps, most, rho, slack):
+    """Destroy and repair: publish a few secondaries, meet again what relied on them, keep the pattern if it is not dearer.
+
+    ``most`` secondaries at most are taken out in one step, ``rho`` is the noise on prices, and a step may cost up to ``slack`` times the weight taken out
+    more than it saves. Returns the change of the total weight.
+    """
+    chosen = np.empty(most + 1, np.int64)
+    affected = np.empty(len(problem.need_arc), np.int64)
+    total = 0.0
+    for _ in range(steps):
+        if state.count[N_SECONDARY] == 0:
+            break
+        begin(state)
+        chosen[0] = state.secondary[random_below(rng, state.count[N_SECONDARY])]
+        n_affected, _ = _affected(problem, state, chosen, 1, affected)
+        n = _choose(state, rng, most, chosen, affected, n_affected)
+        n_affected, long = _affected(problem, state, chosen, n, affected)
+        change = _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho)
+        saved = 0.0
+        for i in range(n):
+            saved += problem.weight[chosen[i]]
+        if change > slack * saved * (random_below(rng, 1000) / 1000.0) ** 3:
+            roll_back(state)
+        else:
+            total += change
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho):
+    """Publish the chosen arcs, reroute what relied on them, drop what became idle. Returns the change of weight."""
+    change = 0.0
+    for i in range(n):
+        change -= problem.weight[chosen[i]]
+        show(state, chosen[i])
+    budget = -change * 1.5
+    shuffle(rng, affected, n_affected)
+    seed = random_below(rng, 1 << 40)
+    for i in range(n_affected):
+        forget_support(state, affected[i])
+    for i in range(n_affected):
+        spent = ensure(problem, state, affected[i], budget, rho, seed)
+        change += spent
+        budget -= spent
+        if budget < 0 or change == np.inf:
+            return np.inf
+    n_log = state.count[N_LOG]
+    for i in range(n_log):
+        e = state.log[i]
+        if state.hidden[e] == 1 and (state.use[e] == 0 or change > 0 or random_below(rng, 4) == 0):
+            if state.use[e] == 0 and not long:
+                show(state, e)
+                change -= problem.weight[e]
+            elif drop(problem, state, e):
+                change -= problem.weight[e]
+    if not long:
+        n_saved = state.count[2]
+        for i in range(n_saved):
+            for k in range(state.saved_support[i, state.saved_support.shape[1] - 1]):
+                e = state.saved_support[i, k]
+                if state.hidden[e] == 1 and state.use[e] == 0:
+                    show(state, e)
+                    change -= problem.weight[e]
+    return change
