@@ -1,7 +1,7 @@
-"""Weighted least-squares projection onto ``A·x = b, x ≥ lower``.
+"""Weighted least-squares projection onto ``A·x = b, lower ≤ x ≤ upper``.
 
 The dual of the projection is smooth and concave with one multiplier per relation: for multipliers λ the nearest point
-is ``x(λ) = max(lower, x − W⁻¹Aᵀλ)`` and the gradient is ``A·x(λ) − b``. A semismooth Newton method climbs it; every
+is ``x(λ) = clip(x − W⁻¹Aᵀλ, lower, upper)`` and the gradient is ``A·x(λ) − b``. A semismooth Newton method climbs it; every
 Newton system ``A·D·W⁻¹·Aᵀ`` (D the cells off their bound) is solved by conjugate gradients with the diagonal as
 preconditioner, so nothing but the relations themselves is ever stored. Relations that define totals from parts are
 then added up once more, so that what comes out adds up to the last bit that floating point allows.
@@ -58,11 +58,12 @@ def project(
     *,
     weights: ArrayLike | None = None,
     lower: ArrayLike | None = 0.0,
+    upper: ArrayLike | None = None,
     rhs: ArrayLike | None = None,
     tolerance: float = 1e-9,
     max_iterations: int = 200,
 ) -> Projection:
-    """Nearest point to ``x`` with ``relations @ point = rhs`` and ``point ≥ lower``, in the norm √Σ wᵢ(pointᵢ − xᵢ)².
+    """Nearest point to ``x`` with ``relations @ point = rhs`` and ``lower ≤ point ≤ upper``, in the norm √Σ wᵢ(pointᵢ − xᵢ)².
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ def project(
         One positive weight per cell; an infinite weight keeps the cell where it is. For noisy cells: 1/variance.
     lower
         One bound, one bound per cell, or None for no bounds; −inf means a free cell.
+    upper
+        The same from above.
     rhs
         Right-hand sides, zero unless given.
     tolerance
@@ -92,7 +95,7 @@ def project(
     SIAM J. Matrix Anal. Appl. 28 (2006), for the dual Newton method; Hay et al., "Boosting the accuracy of
     differentially private histograms through consistency", PVLDB 3 (2010), for why one projects.
     """
-    problem = _Problem.checked(relations, x, weights, lower, rhs)
+    problem = _Problem.checked(relations, x, weights, lower, upper, rhs)
     point, newton, products = _climb(problem, tolerance, max_iterations)
     point = _add_up(problem, point)
     moved = np.isfinite(problem.weights) & (point != problem.x)
@@ -109,11 +112,12 @@ class _Problem:
     weights: FloatArray
     give: FloatArray  # 1/weights, scaled to mean one over the cells that move
     lower: FloatArray
+    upper: FloatArray
     rhs: FloatArray
     scale: float
 
     @classmethod
-    def checked(cls, relations: Any, x: Any, weights: Any, lower: Any, rhs: Any) -> _Problem:
+    def checked(cls, relations: Any, x: Any, weights: Any, lower: Any, upper: Any, rhs: Any) -> _Problem:
         a = sp.csr_array(relations, dtype=np.float64)
         m, n = a.shape
         point = _vector(x, n, "x")
@@ -121,25 +125,29 @@ class _Problem:
         if not (w > 0).all():
             raise InputError("weights must be positive (infinite for cells that must not move)")
         low = np.full(n, -np.inf) if lower is None else _vector(lower, n, "lower", finite=False)
+        high = np.full(n, np.inf) if upper is None else _vector(upper, n, "upper", finite=False)
+        if (low > high).any():
+            raise Infeasible("a lower bound is above the upper one", cells=np.flatnonzero(low > high).tolist())
         b = np.zeros(m) if rhs is None else _vector(rhs, m, "rhs")
         fixed = np.isinf(w)
-        if (point[fixed] < low[fixed]).any():
+        outside = fixed & ((point < low) | (point > high))
+        if outside.any():
             raise Infeasible(
-                "cells of infinite weight lie below their lower bound",
-                cells=np.flatnonzero(fixed & (point < low)).tolist(),
+                "cells of infinite weight lie outside their bounds", cells=np.flatnonzero(outside).tolist()
             )
         give = np.where(fixed, 0.0, 1.0 / w)
         if give.any():  # the point does not depend on the scale of the weights, the arithmetic does
             give /= give[give > 0].mean()
         squares = a.copy()
         squares.data = squares.data**2
+        # a finite upper bound is often only a very large number: it says nothing about the size of the answer
         finite = low[np.isfinite(low)]
         scale = max(1.0, *(float(np.abs(v).max(initial=0.0)) for v in (point, b, finite)))
-        return cls(a, a.T.tocsr(), squares, point, w, give, low, b, scale)
+        return cls(a, a.T.tocsr(), squares, point, w, give, low, high, b, scale)
 
     def at_multipliers(self, pull: FloatArray) -> FloatArray:
         """The point for given multipliers; ``pull`` is Aᵀλ."""
-        return np.maximum(self.lower, self.x - self.give * pull)
+        return np.clip(self.x - self.give * pull, self.lower, self.upper)
 
     def residual(self, point: FloatArray) -> float:
         return float(np.abs(self.a @ point - self.rhs).max(initial=0.0))
@@ -170,7 +178,8 @@ def _climb(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArr
             return point, iteration, products
         if iteration == max_iterations:
             break
-        give = np.where(p.x - p.give * pull > p.lower, p.give, 0.0)
+        place = p.x - p.give * pull
+        give = np.where((place > p.lower) & (place < p.upper), p.give, 0.0)
         # loose solves far away, exact ones near the end: Newton's own error is quadratic
         accuracy = max(min(0.1, worst / p.scale), 0.01 * goal / worst, 1e-13)
         step, used = _conjugate_gradients(p, give, bottom, slack, accuracy)
@@ -244,5 +253,5 @@ def _add_up(p: _Problem, point: FloatArray) -> FloatArray:
     if totals is None:
         return point
     added = totals.add_up(point)
-    keeps: BoolArray = added >= p.lower
+    keeps: BoolArray = (added >= p.lower) & (added <= p.upper)
     return added if keeps.all() and p.residual(added) <= p.residual(point) else point
