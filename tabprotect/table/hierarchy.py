@@ -287,7 +287,8 @@ class Hierarchy:
         difference = sp.csr_array(self._incidence @ cover - cover[self._totals])
         difference.eliminate_zeros()
         if difference.nnz:
-            row = int(np.flatnonzero(np.diff(difference.indptr))[0])
+            wrong = np.flatnonzero(np.diff(difference.indptr))
+            row = int(wrong[np.argmax(self.level[self._totals[wrong]])])  # the finest code says most
             leaf = self.codes[self.leaves[difference.indices[difference.indptr[row]]]]
             total = self.codes[self._totals[row]]
             what = "is missing in" if difference.data[difference.indptr[row]] < 0 else "is only or doubly in"
