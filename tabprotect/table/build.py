@@ -266,7 +266,7 @@ def _optional(placed: _Placed, names: Mapping[str, str], empty: BoolArray, floor
             words = np.array([*texts, ""], dtype=str)[number]
             if name == "status" and not np.isin(words, [SAFE, UNSAFE, PROTECTED, SECONDARY, ""]).all():
                 bad = int((~np.isin(words, [SAFE, UNSAFE, PROTECTED, SECONDARY, ""])).argmax())
-                raise InputError(f"row {bad} (from 0): status {words[bad]!r} is none of s, u, z, m")
+                raise InputError(f"row {bad} (from 0): status {str(words[bad])!r} is none of s, u, z, m")
             out[name] = placed.spread(words, "")
     status = out.get("status", np.full(placed.size, "", "U1"))
     out["status"] = np.where(status != "", status, np.where(empty, PROTECTED, SAFE)).astype("U1")
