@@ -65,14 +65,14 @@ def population(kind: str, n: int, records: int) -> FloatArray:
 def errors(x: Any, estimate: Any) -> tuple[float, float, float]:
     """The source's error1 (absolute deviation per record), error2 (mean) and error3 (standard deviation) on values 1 … n.
 
-    The printed σ lacks the weights X_i; here they are.
+    The printed σ lacks the weights X_i; here they are. As printed, both means divide by the true number of records.
 
     >>> [round(error, 4) for error in errors([5, 5], [4, 6])]
     [0.2, 0.1, 0.0101]
     """
     true, found = np.asarray(x, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
     values = np.arange(1, true.size + 1)
-    (m, s), (m_hat, s_hat) = (_moments(values, counts) for counts in (true, found))
+    (m, s), (m_hat, s_hat) = (_moments(values, counts, float(true.sum())) for counts in (true, found))
     return float(np.abs(found - true).sum() / true.sum()), abs(m - m_hat), abs(s - s_hat)
 
 
@@ -206,8 +206,7 @@ def run(name: str, *, quick: bool = False, seed: int = 0) -> Study:
     return STUDIES[name](quick=quick, seed=seed)
 
 
-def _moments(values: Any, counts: FloatArray) -> tuple[float, float]:
-    total = counts.sum()
+def _moments(values: Any, counts: FloatArray, total: float) -> tuple[float, float]:
     mean = float(values @ counts / total)
     return mean, sqrt(max(float((values - mean) ** 2 @ counts / total), 0.0))
 
@@ -223,6 +222,7 @@ def _draw_standard_errors(frame: pd.DataFrame, figure: Figure) -> None:
         lines = ("simulated", "clipped", "exact", "bound_2", "bound_fro", "printed_order")
         _lines(axes, frame[frame["varied"] == varied], varied, lines, "standard error")
         axes.set_yscale("log")
+        axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4))
 
 
 def _draw_errors(frame: pd.DataFrame, figure: Figure) -> None:
