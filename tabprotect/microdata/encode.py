@@ -105,12 +105,12 @@ def _from_numbers(x: npt.NDArray[Any], name: str, numeric: bool = True) -> Encod
         order = np.argsort(x)
         ranked = x[order]
         count = len(x) if x.dtype.kind != "f" else int(np.searchsorted(ranked, np.nan))
-        step = np.empty(count, np.bool_)
-        step[:1] = True
-        np.not_equal(ranked[1:count], ranked[: count - 1], out=step[1:])
+        ranked = ranked[:count]  # NaN sorts last
+        step = np.ones(count, np.bool_)
+        step[1:] = ranked[1:] != ranked[:-1]
         codes = np.full(len(x), -1, np.int32)
         codes[order[:count]] = np.cumsum(step, dtype=np.int32) - 1
-        found = ranked[:count][step]
+        found = ranked[step]
     if not numeric:
         found = found.astype(np.bool_)
     return Encoded(name, codes, found, numeric, numeric)
