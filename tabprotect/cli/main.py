@@ -35,19 +35,24 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> click.Command | None:
+        """A stand-in with name and help line, enough for ``--help``."""
         if cmd_name not in COMMANDS:
             return None
-        module, help_line = COMMANDS[cmd_name]
-        if cmd_name not in getattr(ctx, "protected_args", []) and cmd_name not in getattr(ctx, "_protected_args", []):
-            return click.Command(cmd_name, help=help_line, short_help=help_line)
-        command = typer.main.get_command(importlib.import_module(module).app)
-        command.name = cmd_name
-        return command
+        return click.Command(cmd_name, help=COMMANDS[cmd_name][1], short_help=COMMANDS[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """The real command, imported now that it is called."""
+        if args and args[0] in COMMANDS:
+            command = typer.main.get_command(importlib.import_module(COMMANDS[args[0]][0]).app)
+            command.name = args[0]
+            return args[0], command, args[1:]
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
     cls=LazyGroup,
     no_args_is_help=True,
+    pretty_exceptions_enable=False,  # its tracebacks can show local variables, and those hold confidential values
     add_completion=False,
     help="Protect published tables, prove that they are protected, and do it fast.",
 )

@@ -1,0 +1,5 @@
+"""``python -m tabprotect`` is the command line."""
+
+from tabprotect.cli.main import run
+
+run()
