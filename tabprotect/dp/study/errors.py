@@ -52,7 +52,7 @@ def null_distribution(
     ]
     found = run_all(_statistics, settings, executor, progress, "null distribution")
     rows = []
-    figure = Figure(figsize=(10, 11), layout="constrained")
+    figure = Figure(figsize=(10, 11), layout="tight")
     axes = figure.subplots(4, 3)
     for (m, noisy, name), t, axis in zip(cells, found, axes.flat, strict=True):
         law = chi2(m - 1)
@@ -142,7 +142,7 @@ def error_rates(
             }
         )
     table = pd.DataFrame(rows)
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    figure = Figure(figsize=(9, 4.5), layout="tight")
     axis = figure.subplots()
     place = np.arange(len(table))
     for k, (column, colour) in enumerate(

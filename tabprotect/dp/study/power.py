@@ -128,7 +128,7 @@ def _figure(table: Any) -> Any:
     from matplotlib.figure import Figure
 
     pairs, numbers = table["populations"].unique(), table["classes"].unique()
-    figure = Figure(figsize=(3.4 * len(numbers) + 1, 2.7 * len(pairs) + 0.5), layout="constrained")
+    figure = Figure(figsize=(3.4 * len(numbers) + 1, 2.7 * len(pairs) + 0.5), layout="tight")
     axes = figure.subplots(len(pairs), len(numbers), squeeze=False, sharex=True, sharey=True)
     for (i, pair), (j, m) in product(enumerate(pairs), enumerate(numbers)):
         axis = axes[i][j]

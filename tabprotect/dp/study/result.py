@@ -7,8 +7,9 @@ import html
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tabprotect.files import write_bytes, write_text
 
@@ -28,13 +29,20 @@ class Study:
     note: str
     seconds: float
 
+    @cached_property
+    def png(self) -> bytes:
+        """The figure as a PNG file."""
+        buffer = io.BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
+
     def save(self, folder: str | Path) -> list[Path]:
         """Write NAME.csv and NAME.png."""
         where = Path(folder)
         where.mkdir(parents=True, exist_ok=True)
         table, figure = where / f"{self.name}.csv", where / f"{self.name}.png"
         write_text(table, self.table.to_csv(index=False))
-        write_bytes(figure, _png(self.figure))
+        write_bytes(figure, self.png)
         return [table, figure]
 
     def summary(self) -> str:
@@ -54,7 +62,7 @@ def write_html(studies: Iterable[Study], path: str | Path) -> Path:
         "<h1>Differentially private histograms: studies</h1>",
     ]
     for study in studies:
-        picture = base64.b64encode(_png(study.figure)).decode()
+        picture = base64.b64encode(study.png).decode()
         parts += [
             f"<h2>{html.escape(study.title)}</h2><p>{html.escape(study.note)} ({study.seconds:.0f} s)</p>",
             f'<img alt="{html.escape(study.title)}" src="data:image/png;base64,{picture}">',
@@ -63,9 +71,3 @@ def write_html(studies: Iterable[Study], path: str | Path) -> Path:
             "</details>",
         ]
     return write_text(path, "\n".join([*parts, "</html>"]))
-
-
-def _png(figure: Any) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()

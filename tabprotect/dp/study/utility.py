@@ -98,7 +98,7 @@ def _figure(table: Any) -> Any:
     from matplotlib.figure import Figure
 
     pairs, numbers = table["populations"].unique(), table["classes"].unique()
-    figure = Figure(figsize=(4.2 * len(numbers) + 1, 3.2 * len(pairs)), layout="constrained")
+    figure = Figure(figsize=(4.2 * len(numbers) + 1, 3.2 * len(pairs)), layout="tight")
     axes = figure.subplots(len(pairs), len(numbers), squeeze=False, sharex=True)
     colours: dict[str, str] = {law: f"C{k}" for k, law in enumerate(LAWS)}
     for (i, pair), (j, m) in product(enumerate(pairs), enumerate(numbers)):
