@@ -80,13 +80,22 @@ def _read_file(path: Path, text: Sequence[str]) -> Any:
     import duckdb
     import narwhals as nw
 
-    con = duckdb.connect()
+    con = quiet_duckdb({})
     try:
         return nw.from_native(scan_file(con, path, text).to_arrow_table())
     except duckdb.Error as error:
         raise InputError(f"cannot be read: {_first_line(error)}", file=path) from None
     finally:
         con.close()
+
+
+def quiet_duckdb(config: dict[str, Any]) -> Any:
+    """A DuckDB of our own; its progress bar would be mixed with what the caller prints."""
+    import duckdb
+
+    con = duckdb.connect(config=config)
+    con.execute("SET enable_progress_bar = false")
+    return con
 
 
 def scan_file(con: Any, path: Path, text: Sequence[str] = ()) -> Any:

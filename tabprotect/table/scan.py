@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tabprotect.errors import InputError
-from tabprotect.table.columns import arrow_columns, is_path, scan_file
+from tabprotect.table.columns import arrow_columns, is_path, quiet_duckdb, scan_file
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -93,7 +93,7 @@ def _connect(memory: str) -> Any:
     import duckdb
 
     try:
-        return duckdb.connect(config={"memory_limit": memory, "temp_directory": _scratch()})
+        return quiet_duckdb({"memory_limit": memory, "temp_directory": _scratch()})
     except duckdb.Error as error:
         raise InputError(f"memory={memory!r} is not a size such as '2GB': {str(error).splitlines()[0]}") from None
 
