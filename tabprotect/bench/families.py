@@ -139,7 +139,7 @@ def linked_pair(seed: int, size: str) -> Table:
     from tabprotect.table.linked import link
 
     a, b, c = size.split(",")
-    whole = magnitude(seed, f"{a},{b},{c}")
+    whole = magnitude(seed, f"{a},{b},{c}", mean=1.0)
     keep_b = whole.codes[:, 2] == 0
     keep_c = whole.codes[:, 1] == 0
     return link([_margin(whole, keep_b, (0, 1)), _margin(whole, keep_c, (0, 2))]).replace(name=f"linked-{size}-{seed}")
