@@ -12,7 +12,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import norm as normal
+from scipy.special import ndtri
 
 from tabprotect.errors import InputError
 from tabprotect.substitution import estimators
@@ -36,8 +36,8 @@ METHODS: dict[str, Callable[[Operator, FloatArray], FloatArray]] = {
 class Estimate:
     """Estimated original counts ``x`` with standard errors ``std`` and intervals ``lower``, ``upper`` of the given ``level``.
 
-    Standard errors are those of the unbiased estimator; "nnls" and "ml" are never less precise in total, so that for them the
-    intervals (cut to 0 … S) are on the safe side.
+    Standard errors and intervals are those of the unbiased estimator whatever the ``method``; for the others the intervals are cut
+    to 0 … S, and widened to hold the estimate where it lies outside.
     """
 
     x: FloatArray
@@ -110,7 +110,7 @@ def estimate(matrix: Matrix, counts: Any, method: str, level: float, sampling: b
     own = unbiased**2 / y.sum() if sampling else unbiased
     std = np.sqrt(np.maximum(matrix.operator.inverse().squared().apply(y) - own, 0.0))
     if interval == "normal":
-        reach = float(normal.ppf(0.5 + level / 2)) * std
+        reach = float(ndtri(0.5 + level / 2)) * std
         lower, upper = unbiased - reach, unbiased + reach
     elif interval == "exact":
         from tabprotect.substitution.intervals import exact_interval

@@ -16,6 +16,7 @@ import numpy as np
 
 from tabprotect.errors import InputError
 from tabprotect.substitution.accuracy import Estimate
+from tabprotect.substitution.chacha import Stream
 from tabprotect.substitution.columns import categories, codes_of, decode
 from tabprotect.substitution.families import Product, Retention, Transition
 from tabprotect.substitution.matrix import GammaDiagonal, Matrix
@@ -88,7 +89,8 @@ class Scheme:
         import narwhals as nw
 
         table = nw.from_native(frame, eager_only=True)
-        new = self.matrix.randomize(self.codes(frame), rng, seed=seed)
+        stream = Stream.of(rng, seed)
+        new = self.matrix.randomize(self.codes(frame), stream)
         made = [
             nw.from_native(decode(new[:, i], table[name].to_native(), values), series_only=True).alias(name)
             for i, (name, values) in enumerate(self.domains.items())
@@ -99,7 +101,7 @@ class Scheme:
             self.matrix.statement,
             self.columns,
             self.matrix.changed_share(),
-            reproducible=rng is not None or seed is not None,
+            reproducible=stream.reproducible,
         )
 
     def codes(self, frame: Any) -> Any:
