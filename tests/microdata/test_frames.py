@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,10 +114,9 @@ def _close(a: dict, b: dict) -> bool:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[object]:
-    session = (
-        pytest.importorskip("pyspark.sql").SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    )
-    session = session.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need this interpreter's packages
+    builder = pytest.importorskip("pyspark.sql").SparkSession.builder.master("local[1]")
+    session = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2").getOrCreate()
     yield session
     session.stop()
 
