@@ -14,12 +14,13 @@ from tabprotect.attacker.completion import complete
 from tabprotect.attacker.knowledge import Knowledge
 from tabprotect.attacker.published import Published, read_published
 from tabprotect.attacker.ranges import Needs, ranges
+from tabprotect.attacker.releases import join
 from tabprotect.attacker.result import Attack
 from tabprotect.errors import InputError
 from tabprotect.protected import Protected
 from tabprotect.solve.stop import Listener, Stop
 from tabprotect.table.table import Table
-from tabprotect.types import BoolArray, FloatArray
+from tabprotect.types import BoolArray, FloatArray, IntArray
 
 VIEWS: dict[str, Callable[[Protected], tuple[FloatArray, FloatArray]]] = {}
 """How other kinds of protected tables look to an attacker: kind -> function giving lower and upper of all cells."""
@@ -73,7 +74,8 @@ def attack(
     goal
         ``bounds``: exact intervals of all hidden cells. ``verdict``: only as far as needed to tell whether every primary cell is safe, with a certificate.
     also
-        Other releases of the same cells (a `Protected`, a mask, or a `Published`): what any of them shows is known.
+        Other releases: of the same cells (a `Protected`, a mask, or a `Published`), where what any of them shows is known, or other tables that share cells (linked
+        tables, another classification), whose relations are added to the system.
     executor
         Any ``concurrent.futures`` executor: components are attacked in parallel.
 
@@ -95,14 +97,19 @@ def attack(
         return _view(target, stop)
     if isinstance(target, Protected):
         suppressed, target = (target.suppressed if suppressed is None else suppressed), target.table
+    if not isinstance(target, Table | Published):
+        target = read_published(target, _need_by(by), value, total=total)
+    same, others = _sorted_out(target, also)
+    if others:
+        whole, mask, place = join(target, suppressed, others)
+        return _restricted(_run(_job(whole, mask, knowledge, ()), knowledge, goal, stop, executor), place, target)
+    return _run(_job(target, suppressed, knowledge, same), knowledge, goal, stop, executor)
+
+
+def _job(target: Table | Published, suppressed: Any, knowledge: Knowledge, also: Sequence[Any]) -> _Target:
     if isinstance(target, Table):
-        job = _from_table(target, suppressed, knowledge, also)
-    else:
-        published = (
-            target if isinstance(target, Published) else read_published(target, _need_by(by), value, total=total)
-        )
-        job = _from_published(published, knowledge, also)
-    return _run(job, knowledge, goal, stop, executor)
+        return _from_table(target, suppressed, knowledge, also)
+    return _from_published(target, knowledge, also)
 
 
 def _need_by(by: Any) -> Any:
@@ -125,29 +132,61 @@ def _mask(cells: Any, n: int) -> BoolArray:
     return mask
 
 
-def _hide_less(hidden: BoolArray, also: Sequence[Any], same: Callable[[Any], bool]) -> BoolArray:
-    """What another release shows is not hidden."""
+def _sorted_out(target: Table | Published, also: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Releases of the same cells, and other tables that share some of them."""
+
+    def same(other: Any) -> bool:
+        cells = other.table if isinstance(other, Protected) else other
+        return cells.n_cells == target.n_cells and [d.codes for d in cells.dims] == [d.codes for d in target.dims]
+
+    structured = [o for o in also if isinstance(o, Protected | Published)]
+    return [o for o in also if o not in structured or same(o)], [o for o in structured if not same(o)]
+
+
+def _hide_less(hidden: BoolArray, also: Sequence[Any]) -> BoolArray:
+    """What another release of the same cells shows is not hidden."""
     for other in also:
         if isinstance(other, Protected):
-            if not same(other.table):
-                raise InputError("the other release has other cells; join the tables with tp.link first")
             hidden = hidden & other.suppressed
         elif isinstance(other, Published):
-            if not same(other):
-                raise InputError("the other release has other cells; join the tables with tp.link first")
             hidden = hidden & other.hidden
         else:
             hidden = hidden & _mask(other, len(hidden))
     return hidden
 
 
+def _restricted(found: Attack, place: IntArray, target: Table | Published) -> Attack:
+    """What an attack on a joined system says of the cells of one of its tables."""
+    position = {int(c): k for k, c in enumerate(found.cells)}
+    cells = np.array([i for i, p in enumerate(place) if int(p) in position], dtype=np.int64)
+    at = np.array([position[int(place[i])] for i in cells], dtype=np.int64)
+    mine = {int(place[i]): int(i) for i in range(len(place))}
+    labels = {
+        d.name: np.array(d.codes, dtype=object)[target.codes[cells, k]] for k, d in enumerate(target.dims)
+    } or None
+    exposed = tuple(sorted(mine[c] for c in found.exposed if c in mine))
+    shown = None if found.shown is None else found.shown[place]
+    return replace(
+        found,
+        cells=cells,
+        lower=found.lower[at],
+        upper=found.upper[at],
+        proved=found.proved[at],
+        fails=found.fails[at],
+        recovered=tuple(sorted(mine[c] for c in found.recovered if c in mine)),
+        exposed=exposed,
+        safe=not exposed,
+        certificate=None,
+        labels=labels,
+        source=target if isinstance(target, Table) else None,
+        dims=target.dims,
+        codes=target.codes,
+        shown=shown,
+    )
+
+
 def _from_table(table: Table, suppressed: Any, knowledge: Knowledge, also: Sequence[Any]) -> _Target:
-    hidden = table.primary if suppressed is None else _mask(suppressed, table.n_cells)
-
-    def same(other: Any) -> bool:
-        return other.n_cells == table.n_cells and [d.codes for d in other.dims] == [d.codes for d in table.dims]
-
-    hidden = _hide_less(hidden, also, same)
+    hidden = _hide_less(table.primary if suppressed is None else _mask(suppressed, table.n_cells), also)
     lb, ub = knowledge.bounds(table.values, table.lb, table.ub, hidden)
     return _Target(
         table.values, hidden, table.relations, lb, ub, Needs(*table.needed_levels()), table, table.dims, table.codes
@@ -157,10 +196,9 @@ def _from_table(table: Table, suppressed: Any, knowledge: Knowledge, also: Seque
 def _from_published(published: Published, knowledge: Knowledge, also: Sequence[Any]) -> _Target:
     values = published.values.copy()
     for other in also:
-        seen = other.values if isinstance(other, Published) else None
-        if seen is None or len(seen) != len(values):
-            raise InputError("other releases of a table with gaps must be given as Published tables of the same cells")
-        values = np.where(np.isnan(values), seen, values)
+        if not isinstance(other, Published):
+            raise InputError("other releases of a table with gaps must be given as Published tables (read_published)")
+        values = np.where(np.isnan(values), other.values, values)
     n = len(values)
     negative = bool((values[~np.isnan(values)] < 0).any())
     lb, ub = knowledge.bounds(values, np.full(n, -np.inf if negative else 0.0), np.full(n, np.inf), np.isnan(values))

@@ -111,7 +111,7 @@ def link(
     parts = tuple(tables.values()) if isinstance(tables, Mapping) else tuple(tables)
     if not parts:
         raise InputError("no tables to link")
-    same = _by_codes(parts, names) if shared is None else _by_pairs(parts, names, shared)
+    same = cells_by_codes(parts, names) if shared is None else _by_pairs(parts, names, shared)
     _, first, inverse = np.unique(same, return_index=True, return_inverse=True)
     # cells keep the order in which the tables bring them
     rank = np.empty(len(first), np.int64)
@@ -128,7 +128,7 @@ def link(
 # -- which cells are the same ---------------------------------------------------------------------------------------------------
 
 
-def _by_codes(tables: Sequence[Table], names: Sequence[str]) -> IntArray:
+def cells_by_codes(tables: Sequence[Any], names: Sequence[str]) -> IntArray:
     """A number for every cell of every table, equal for cells with equal codes."""
     dims = list({d.name: None for t in tables for d in t.dims})
     keys = []
@@ -202,7 +202,7 @@ def _assemble(
         freq = every[source]
     kinds = np.concatenate([np.full(t.n_cells, t.counts) if t.count_cells is None else t.count_cells for t in tables])
     known = [t.contributions for t in tables if t.contributions is not None]
-    relations, rhs = _stack(tables, places, n)
+    relations, rhs = stack_relations(tables, places, n)
     reason = columns["reason"].astype(object)
     kept = reason[source]
     for i in np.flatnonzero(reason != ""):
@@ -274,12 +274,12 @@ def _agree(
     )
 
 
-def _stack(tables: Sequence[Table], places: Sequence[IntArray], n: int) -> tuple[Any, FloatArray]:
+def stack_relations(tables: Sequence[Any], places: Sequence[IntArray], n: int) -> tuple[Any, FloatArray]:
     """The relations of all tables in the cells of the system; a relation that two tables have is kept once."""
     blocks = []
     for table, place in zip(tables, places, strict=True):
         own = sp.coo_array(table.relations)
-        blocks.append(sp.coo_array((own.data, (own.coords[0], place[own.coords[1]])), shape=(table.n_relations, n)))
+        blocks.append(sp.coo_array((own.data, (own.coords[0], place[own.coords[1]])), shape=(own.shape[0], n)))
     whole = sp.csr_array(sp.vstack(blocks, format="csr"))
     whole.sum_duplicates()
     rhs = np.concatenate([t.rhs for t in tables])

@@ -22,7 +22,14 @@ def random_cube(rng: np.random.Generator, *sizes: int | str, most: int = 9) -> T
             dims.append(Dimension(f"d{k}", Hierarchy.flat(range(size))))
     inner = rng.integers(0, most + 1, [len(d.hierarchy.leaves) for d in dims]).astype(float)
     values = fill_margins(inner, dims)
-    return Table(values, cube_relations(dims), dims=tuple(dims), codes=cube_codes(dims), freq=values.astype(np.int64), counts=True)
+    return Table(
+        values,
+        cube_relations(dims),
+        dims=tuple(dims),
+        codes=cube_codes(dims),
+        freq=values.astype(np.int64),
+        counts=True,
+    )
 
 
 def random_mask(rng: np.random.Generator, table: Table, share: float) -> np.ndarray:

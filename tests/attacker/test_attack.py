@@ -158,7 +158,9 @@ def test_goal_verdict_agrees_with_bounds() -> None:
         hidden = random_mask(rng, table, 0.35)
         primary = np.flatnonzero(hidden)[:4]
         level = rng.integers(1, 4, len(primary))
-        table = table.with_status(primary, "u").with_levels(primary, lpl=level, upl=level, spl=rng.integers(0, 8, len(primary)))
+        table = table.with_status(primary, "u").with_levels(
+            primary, lpl=level, upl=level, spl=rng.integers(0, 8, len(primary))
+        )
         assert tp.attack(table, hidden).exposed == tp.attack(table, hidden, goal="verdict").exposed
 
 

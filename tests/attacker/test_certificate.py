@@ -88,7 +88,9 @@ def test_every_safe_verdict_has_a_valid_certificate(seed: int) -> None:
     hidden = random_mask(rng, table, 0.5)
     primary = np.flatnonzero(hidden)[::3]
     level = rng.integers(1, 4, len(primary))
-    table = table.with_status(primary, "u").with_levels(primary, lpl=np.minimum(level, table.values[primary]), upl=level)
+    table = table.with_status(primary, "u").with_levels(
+        primary, lpl=np.minimum(level, table.values[primary]), upl=level
+    )
     found = tp.attack(table, hidden, goal="verdict")
     assert found.safe == tp.attack(table, hidden).safe
     if found.safe:
