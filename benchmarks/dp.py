@@ -133,6 +133,7 @@ def projections() -> list[dict[str, Any]]:
                 "residual": point.residual,
                 "integers_cpu_s": time.process_time() - middle,
                 "integers": whole.method,
+                "integers_largest_move": whole.moved,
                 "peak_gib": peak_memory_gib(),
             }
         )

@@ -179,7 +179,8 @@ def release_histogram(
     Parameters
     ----------
     counts
-        Whole numbers from 0 on, one per class; every person is in one class (or in up to ``contributions``).
+        Whole numbers from 0 on, one per class; every person is in one class (or in up to ``contributions``). The list
+        of classes is published as it is: it must not depend on the data.
     neighbours, law, delta, budget
         As in `release`.
     clamp

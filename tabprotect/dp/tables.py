@@ -162,7 +162,8 @@ def release_table(
     Parameters
     ----------
     table
-        A table of counts (``table.counts``), hierarchical or linked.
+        A table of counts (``table.counts``), hierarchical or linked. Which cells it has is published as it is: use
+        the whole classification, not only the codes that occur.
     neighbours, law, delta, budget, contributions
         As in `release`.
     split
