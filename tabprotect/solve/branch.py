@@ -1,18 +1,19 @@
 """Branch-and-cut over 0–1 covering programs whose rows are only known through a separator.
 
-With SCIP (the ``scip`` extra) a single tree with lazy and fractional rows; without it HiGHS solves a sequence of integer programs, each with
-the rows that the last answer violated. Both answer alike, and both only ever return points that the separator accepts.
+Three solvers answer alike, and only ever return points that the separator accepts: ``tree``, our own tree on one warm HiGHS linear program
+(the default); ``scip``, one SCIP tree with a constraint handler (the ``scip`` extra); ``highs``, a sequence of integer programs, each with the rows that the
+last answer violated.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tabprotect.errors import InputError, SolverUnavailable
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.stop import Stop
 from tabprotect.types import BoolArray, FloatArray, IntArray
@@ -55,7 +56,7 @@ class TreeAnswer:
 
 
 def branch_and_cut(program: Program, stop: Stop, *, solver: str = "auto", seed: int = 0) -> TreeAnswer:
-    """Solve by the named solver: ``scip``, ``highs``, or the first that is installed.
+    """Solve by the named solver: ``tree`` (also ``auto``), ``scip`` or ``highs``.
 
     >>> need = Row(np.array([0, 1, 2]), np.array([1.0, 1.0, 1.0]), 2.0)
     >>> missing = lambda x, integral, root: [need] if need.slack(x) < -1e-6 else []
@@ -64,12 +65,20 @@ def branch_and_cut(program: Program, stop: Stop, *, solver: str = "auto", seed: 
     [0.0, 1.0, 1.0]
     """
     if solver == "auto":
-        solver = "scip" if importlib.util.find_spec("pyscipopt") else "highs"
-    if solver == "scip":
-        from tabprotect.solve.branch_scip import solve_tree
+        solver = "tree"
+    if solver == "tree":
+        from tabprotect.solve.branch_tree import solve_tree
 
         return solve_tree(program, stop, seed)
-    return _solve_sequence(program, stop, seed)
+    if solver == "scip":
+        try:
+            from tabprotect.solve.branch_scip import solve_tree as solve_by_scip
+        except ImportError as error:
+            raise SolverUnavailable("SCIP is not installed: pip install 'tabprotect[scip]'") from error
+        return solve_by_scip(program, stop, seed)
+    if solver == "highs":
+        return _solve_sequence(program, stop, seed)
+    raise InputError(f"unknown solver {solver!r}: use 'auto', 'tree', 'scip' or 'highs'")
 
 
 def _solve_sequence(program: Program, stop: Stop, seed: int) -> TreeAnswer:

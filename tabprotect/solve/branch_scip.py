@@ -17,7 +17,10 @@ from tabprotect.solve.cutting import Row
 from tabprotect.solve.stop import Stop
 from tabprotect.types import FloatArray
 
-ROUNDS = 3
+MOST_ROWS = 60
+"""Most violated rows that one round of separation hands to the tree."""
+
+ROUNDS = 2
 """Separation rounds at a node below the root."""
 
 
@@ -102,6 +105,8 @@ class _Handler(pyscipopt.Conshdlr):
 
     def cut(self, x: FloatArray, integral: bool) -> int:
         rows = self.program.separate(x, integral, self.model.getDepth() == 0)
+        if len(rows) > MOST_ROWS:
+            rows = sorted(rows, key=lambda r: r.slack(x) / float(np.sqrt(r.values @ r.values)))[:MOST_ROWS]
         model, result = self.model, SCIP_RESULT.DIDNOTFIND
         for row in rows:
             lp_row = model.createEmptyRowUnspec("cut", lhs=float(row.rhs), rhs=None, local=False, removable=True)
@@ -111,7 +116,7 @@ class _Handler(pyscipopt.Conshdlr):
                 if i >= 0:
                     model.addVarToRow(lp_row, self.variables[i], c)
             model.flushRowExtensions(lp_row)
-            infeasible = model.addCut(lp_row, forcecut=integral)
+            infeasible = model.addCut(lp_row, forcecut=True)
             model.addPoolCut(lp_row)
             model.releaseRow(lp_row)
             if infeasible:

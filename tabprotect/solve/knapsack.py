@@ -21,31 +21,91 @@ MOST_WEIGHT = 20_000
 """Largest right-hand side for the exact cover search; beyond it a greedy one is used."""
 
 
-def strengthen(rows: list[Row], x: FloatArray, *, least: float = 0.03) -> list[Row]:
+class RowSet:
+    """Rows in one compressed array, to be strengthened together; it only grows."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._new: list[Row] = []
+        self.start = np.zeros(1, np.int64)
+        self.columns = np.zeros(0, np.int64)
+        self.values = np.zeros(0)
+        self.rhs = np.zeros(0)
+        self.extend(rows)
+
+    def extend(self, rows: list[Row]) -> None:
+        """Append those rows that have anything to strengthen: a coefficient below the right-hand side."""
+        useful = [r for r in rows if len(r.columns) > 1 and float(r.values.min()) < r.rhs]
+        if not useful:
+            return
+        lengths = np.array([len(r.columns) for r in useful])
+        self.start = np.concatenate([self.start, self.start[-1] + np.cumsum(lengths)])
+        self.columns = np.concatenate([self.columns, *[r.columns for r in useful]])
+        self.values = np.concatenate([self.values, *[r.values for r in useful]])
+        self.rhs = np.concatenate([self.rhs, [r.rhs for r in useful]])
+
+
+def strengthen(rows: RowSet, x: FloatArray, *, least: float = 0.03) -> list[Row]:
     """Violated cover and rounding inequalities of the given rows at x (each row's best of either kind).
 
     >>> row = Row(np.array([0, 1, 2]), np.array([3.0, 3.0, 3.0]), 4.0, "capacity")
-    >>> [r.rhs for r in strengthen([row], np.array([0.8, 0.4, 0.2]))]
+    >>> [r.rhs for r in strengthen(RowSet([row]), np.array([0.8, 0.4, 0.2]))]
     [2.0]
     """
-    found = []
-    for row in rows:
-        fractional = x[row.columns]
-        if len(fractional) < 2 or float(row.values.min()) >= row.rhs:
+    start, columns, values, rhs, kind = _strengthen(rows.start, rows.columns, rows.values, rows.rhs, x, least)
+    return [
+        Row(
+            columns[start[i] : start[i + 1]].copy(),
+            values[start[i] : start[i + 1]].copy(),
+            float(rhs[i]),
+            _KINDS[kind[i]],
+        )
+        for i in range(len(rhs))
+    ]
+
+
+_KINDS = ("cover", "mir")
+
+
+@numba.njit(cache=True, nogil=True)
+def _strengthen(start, columns, values, rhs, x, least):
+    """All rows at once; the results in the same compressed form."""
+    n = len(rhs)
+    out_start = np.zeros(2 * n + 1, np.int64)
+    size = 4096
+    out_columns, out_values = np.empty(size, np.int64), np.empty(size)
+    out_rhs, out_kind = np.empty(2 * n), np.empty(2 * n, np.int64)
+    found, used = 0, 0
+    for i in range(n):
+        cols, c, r = columns[start[i] : start[i + 1]], values[start[i] : start[i + 1]], rhs[i]
+        point = x[cols]
+        # a row that is slack by more than its right-hand side hardly gives a violated inequality
+        if (c * point).sum() > 2.0 * r + 1e-9:
             continue
-        # a row that is slack by more than its right-hand side allows cannot give a violated inequality
-        if float(row.values @ fractional) > 2.0 * row.rhs + 1e-9:
-            continue
-        whole = bool(row.rhs == np.rint(row.rhs)) and bool((row.values == np.rint(row.values)).all())
-        weight, rhs = (row.values, row.rhs) if whole else (row.values / row.rhs * 1000.0, 1000.0)
-        violation, chosen, k = _cover(weight, rhs, fractional, whole and rhs <= MOST_WEIGHT)
+        while used + 2 * len(cols) > size:
+            size *= 2
+            out_columns = np.concatenate((out_columns, np.empty(size - len(out_columns), np.int64)))
+            out_values = np.concatenate((out_values, np.empty(size - len(out_values))))
+        whole = r == np.rint(r) and (c == np.rint(c)).all()
+        unit = 1.0 if whole else 1000.0 / r
+        violation, left, k = _cover(c * unit, r * unit, point, whole and r <= MOST_WEIGHT)
         if violation > least:
-            found.append(Row(row.columns[chosen], np.ones(int(chosen.sum())), float(k), "cover"))
-        violation, values, right = _rounded(row.values, row.rhs, fractional)
+            for j in range(len(cols)):
+                if left[j]:
+                    out_columns[used], out_values[used] = cols[j], 1.0
+                    used += 1
+            out_rhs[found], out_kind[found] = k, 0
+            found += 1
+            out_start[found] = used
+        violation, rounded, right = _rounded(c, r, point)
         if violation > least:
-            keep = np.abs(values) > 1e-12
-            found.append(Row(row.columns[keep], values[keep], right, "mir"))
-    return found
+            for j in range(len(cols)):
+                if abs(rounded[j]) > 1e-12:
+                    out_columns[used], out_values[used] = cols[j], rounded[j]
+                    used += 1
+            out_rhs[found], out_kind[found] = right, 1
+            found += 1
+            out_start[found] = used
+    return out_start[: found + 1], out_columns[:used], out_values[:used], out_rhs[:found], out_kind[:found]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -74,11 +134,13 @@ def _cover(c, r, x, exact):
                 b -= int(c[some[i]])
                 used += c[some[i]]
     else:
-        ratio = np.empty(len(some))
-        for i in range(len(some)):
-            ratio[i] = -x[some[i]] / c[some[i]]
-        for i in np.argsort(ratio):
-            j = some[i]
+        # by falling x per weight; selection instead of a sort keeps compilation short
+        left_over = x / np.maximum(c, 1e-300)
+        for _ in range(len(some)):
+            j = np.argmax(left_over)
+            if left_over[j] <= 1e-9 / max(c[j], 1e-300):
+                break
+            left_over[j] = -1.0
             if used + c[j] <= limit:
                 inside[j] = True
                 used += c[j]

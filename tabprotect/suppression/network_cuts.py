@@ -61,10 +61,8 @@ class Separator:
         )  # fmt: skip
         rows: list[Row] = []
         for i in range(len(which)):
-            for row in self._row(int(needs[which[i]]), side[i], own[i]):
-                if row.slack(x) < -EPS * max(1.0, row.rhs):
-                    rows.append(row)
-        return rows, len(np.unique(which))
+            rows += self._row(int(needs[which[i]]), side[i], own[i])
+        return [row for row in rows if row.slack(x) < -EPS * max(1.0, row.rhs)], len(which) // 2
 
     def bridgeless(self, x: FloatArray, least: float = 0.02) -> list[Row]:
         """Violated bridgeless inequalities."""
@@ -109,6 +107,8 @@ class Separator:
             return []
         if not columns:
             return [Row(np.zeros(0, np.int64), np.zeros(0), right, "capacity")]
+        if len(columns) == 1:
+            return [Row(columns[0], np.minimum(values[0], right), right, "capacity")]
         cols, back = np.unique(np.concatenate(columns), return_inverse=True)
         total = np.bincount(back, np.concatenate(values), len(cols))
         return [Row(cols, np.minimum(total, right), right, "capacity")]

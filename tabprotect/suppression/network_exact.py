@@ -6,15 +6,18 @@ statistical disclosure control", Mathematical Programming 84 (1999).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tabprotect.solve.branch import Program, branch_and_cut
 from tabprotect.solve.cutting import Row
-from tabprotect.solve.knapsack import strengthen
+from tabprotect.solve.knapsack import RowSet, strengthen
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.network import build, search
+from tabprotect.suppression.network_cuts import Separator
 from tabprotect.suppression.network_model import NetworkModel
-from tabprotect.suppression.network_root import Root, guided, run_root, start_root
+from tabprotect.suppression.network_root import Root, run_root, start_root
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.types import BoolArray, FloatArray
 
@@ -57,26 +60,29 @@ def solve(
 
 def _tree(root: Root, stop: Stop, seed: int, solver: str) -> int:
     """Branch over the columns that the root could not fix; takes over pattern and bound. Returns the number of nodes."""
-    model, lp = root.model, root.lp
+    full, lp = root.model, root.lp
+    start = (root.hidden & ~full.fixed).astype(float)
+    allowed = full.candidate & (lp.allowed | (start > 0))
+    model = replace(full, candidate=allowed)
+    separator = Separator(model)
     needs = np.arange(model.n_needs)
-    known = [r for r in lp.rows if r.kind == "capacity"]
+    rows = [_restricted(m.row, allowed) for m in lp.inside]
+    known = RowSet([_restricted(r, allowed) for r in lp.rows if r.kind == "capacity"])
 
     def separate(x: FloatArray, integral: bool, at_root: bool) -> list[Row]:
-        rows, _ = root.separator.capacity(x, needs)
+        if integral and model.is_safe(model.fixed | (x > 0.5)):
+            return []
+        rows, _ = separator.capacity(x, needs)
         if integral:
             return rows
         known.extend(rows)
-        rows = rows + strengthen(known, x)
-        return rows + root.separator.bridgeless(x)
+        return rows + strengthen(known, x) + separator.bridgeless(x)
 
     def repair(x: FloatArray, call: int) -> FloatArray | None:
         price = model.weight * (1.0 - 0.999 * x) + 1e-6
         hidden = search(model, stop, seed + call, start=build(model, stop, seed, price=price), effort=0.05)
         return (hidden & ~model.fixed).astype(float)
 
-    start = (root.hidden & ~model.fixed).astype(float)
-    allowed = lp.allowed | (start > 0)
-    rows = [m.row for m in lp.inside]
     program = Program(
         np.where(model.candidate, model.weight, 0.0), allowed, rows, separate, start, root.integral, repair
     )
@@ -91,4 +97,7 @@ def _tree(root: Root, stop: Stop, seed: int, solver: str) -> int:
     return answer.nodes
 
 
-__all__ = ["guided", "solve"]
+def _restricted(row: Row, allowed: BoolArray) -> Row:
+    """The row without columns that are fixed at zero."""
+    keep = allowed[row.columns]
+    return Row(row.columns[keep], row.values[keep], row.rhs, row.kind)

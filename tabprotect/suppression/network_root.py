@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tabprotect.solve.cutting import CuttingLP
-from tabprotect.solve.knapsack import strengthen
+from tabprotect.solve.knapsack import RowSet, strengthen
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.network import build, search
 from tabprotect.suppression.network_cuts import Separator
 from tabprotect.suppression.network_model import NetworkModel
-from tabprotect.types import BoolArray
+from tabprotect.types import BoolArray, FloatArray
 
 
 @dataclass
@@ -92,6 +92,7 @@ def _cut(root: Root, stop: Stop, seed: int, rounds: int, effort: float) -> None:
     model, lp = root.model, root.lp
     needs = np.arange(model.n_needs)
     stall, last, tried = 0, 0.0, -1
+    base = RowSet([r for r in lp.rows if r.kind == "capacity"])
     for _ in range(rounds):
         if stop.done:
             return
@@ -110,7 +111,8 @@ def _cut(root: Root, stop: Stop, seed: int, rounds: int, effort: float) -> None:
         if failing == 0 and is_integral(lp.x):
             root.offer(model.fixed | (lp.x > 0.5))
             return
-        rows += strengthen([r for r in lp.rows if r.kind == "capacity"], lp.x)
+        base.extend(rows)
+        rows += strengthen(base, lp.x)
         rows += root.separator.bridgeless(lp.x)
         gain = bound - last
         stall = 0 if gain > 2e-4 * max(bound, 1.0) else stall + 1
@@ -134,5 +136,5 @@ def guided(root: Root, stop: Stop, seed: int, *, effort: float = 1.0) -> bool:
     return root.offer(search(model, stop, seed, start=hidden, effort=effort))
 
 
-def is_integral(x: np.ndarray) -> bool:
+def is_integral(x: FloatArray) -> bool:
     return bool((np.minimum(x, 1.0 - x) < 1e-6).all())
