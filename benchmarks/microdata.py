@@ -109,10 +109,11 @@ def _peers(df: pd.DataFrame, n: int) -> list[dict[str, Any]]:
         return len(np.unique(key, return_counts=True)[1])
 
     lazy = pl.from_pandas(df).lazy()
-    query = f"select count(*) from (select count(*) from df group by {', '.join(KEYS)})"
+    relation = duckdb.connect().from_arrow(lazy.collect().to_arrow())
+    listed = ", ".join(KEYS)
     calls: dict[str, Callable[[], Any]] = {
         "numpy unique": by_numpy,
-        "duckdb": lambda: duckdb.sql(query).fetchall(),
+        "duckdb": lambda: relation.aggregate("count(*) as n", listed).aggregate("count(*)").fetchall(),
         "polars": lambda: lazy.group_by(KEYS).len().collect().height,
         "pandas": lambda: len(df.groupby(KEYS).size()),
     }

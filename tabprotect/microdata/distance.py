@@ -87,36 +87,33 @@ def dissimilarity(
     known: dict[str, Mapping[Any, Any]] = {}
     if isinstance(released, Deidentified):
         known |= released.meaning
-        kept = released.kept if kept is None and id is None else kept  # type: ignore[assignment]
+        kept = released.kept.tolist() if kept is None and id is None else kept
         released = released.data
     known |= meaning or {}
-    a = read(getattr(original, "data", original))
-    b = read(released)
+    a, b = read(getattr(original, "data", original)), read(released)
     rows = _alignment(a, b, kept, id)
     names = [c for c in b.columns if c in a.columns and c != id] if columns is None else checked(b.columns, columns)
-    checked(a.columns, names)
-    if not names:
+    if not checked(a.columns, names):
         raise InputError("the files have no column in common")
-    as_number = (
-        {c for c in names if _numeric(a, c) and _numeric(b, c)} if numeric is None else set(checked(names, numeric))
-    )
+    counted = {c for c in names if _numeric(a, c) and _numeric(b, c)} if numeric is None else checked(names, numeric)
     cells = {}
     for c in names:
-        if c in as_number and c not in known:
+        if c in counted and c not in known:
             cells[c] = number_distance(numbers(a, c), rows, numbers(b, c), trim)
         else:
             cells[c] = set_distance(encode(a, c), rows, encode(b, c), known.get(c), convention)
     parts = {g: checked(names, members) for g, members in (groups or {}).items()}
-    record = np.mean([cells[c] for c in names], axis=0) if len(b) else np.zeros(0)
+    return _averaged(cells, parts, len(b) / len(a) if len(a) else 1.0, convention)
+
+
+def _averaged(
+    cells: Mapping[str, FloatArray], groups: Mapping[str, list[str]], survival: float, convention: str
+) -> Dissimilarity:
+    record = np.mean(list(cells.values()), axis=0)
     means = {c: float(v.mean()) if len(v) else 0.0 for c, v in cells.items()}
+    parts = {g: float(np.mean([means[c] for c in members])) if members else 0.0 for g, members in groups.items()}
     return Dissimilarity(
-        RTab=float(record.mean()) if len(record) else 0.0,
-        RRec=record,
-        columns=means,
-        groups={g: float(np.mean([means[c] for c in m])) if m else 0.0 for g, m in parts.items()},
-        survival=len(b) / len(a) if len(a) else 1.0,
-        convention=convention,
-        cells=cells,
+        float(record.mean()) if len(record) else 0.0, record, means, parts, survival, convention, cells
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tabprotect.microdata.encode import combine, encode, group
 from tabprotect.microdata.frames import Frame, checked
 from tabprotect.microdata.levels import Levels
 from tabprotect.microdata.recipe import Deidentified
-from tabprotect.microdata.suppression import suppress_cells, suppress_records
+from tabprotect.microdata.suppression import settled, suppress_cells, suppress_records
 from tabprotect.microdata.verbs import recode
 from tabprotect.solve.stop import Listener, Stop
 from tabprotect.types import FloatArray, IntArray
@@ -85,16 +85,8 @@ def generalize(
     if search.best_failing:
         finish = suppress_cells if local else suppress_records
         done = finish(done, keys=names, k=k, l=l, entropy_l=entropy_l, t=t, sensitive=sensitive)
-    details = {
-        "levels": dict(zip(names, search.best, strict=True)),
-        "loss": search.best_loss,
-        "bound": search.bound,
-        "optimal": search.bound >= search.best_loss - 1e-12,
-        "nodes evaluated": search.evaluated,
-        "nodes": int(np.prod([float(len(v)) for v in levels])),
-        **done.details,
-    }
-    return Deidentified(done.data, done.recipe, done.kept, done.original_records, details, done.meaning)
+    details = {"levels": dict(zip(names, search.best, strict=True)), **search.details(), **done.details}
+    return replace(done, details=details)
 
 
 @dataclass(frozen=True)
@@ -135,8 +127,8 @@ class Lattice:
         codes = [v.codes[at][v.column.codes[self.first]] for v, at in zip(self.levels, node, strict=True)]
         key, span = combine(codes, [v.sizes[at] for v, at in zip(self.levels, node, strict=True)], len(self.first))
         if self.attributes:
-            records = self.rule.failing_records(key[self.ids], span, self.attributes)
-            failing = np.bincount(self.ids[records], minlength=len(self.first))
+            lost_records = ~settled(key[self.ids], span, self.rule, self.attributes)
+            failing = np.bincount(self.ids[lost_records], minlength=len(self.first))
         else:
             classes, total = group(key, span)
             size = np.bincount(classes, weights=self.count, minlength=total)[classes]
@@ -167,6 +159,16 @@ class Search:
     @property
     def evaluated(self) -> int:
         return len(self.known)
+
+    def details(self) -> dict[str, Any]:
+        """How good the result is."""
+        return {
+            "loss": self.best_loss,
+            "bound": self.bound,
+            "optimal": self.bound >= self.best_loss - 1e-12,
+            "nodes evaluated": self.evaluated,
+            "nodes": int(np.prod([v + 1.0 for v in self.lattice.top])),
+        }
 
     def run(self) -> None:
         """Search until the best node is proved best, or the time is over."""

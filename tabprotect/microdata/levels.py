@@ -44,15 +44,19 @@ class Levels:
             labels = list(range(column.size)) if step is None else step.labels(column)
             names = {v: i for i, v in enumerate(dict.fromkeys(labels))}
             new = np.array([names[v] for v in labels], np.int32)
-            if codes and len(set(zip(codes[-1][:-1].tolist(), new.tolist(), strict=True))) > sizes[-1] - 1:
+            if codes and len(set(zip(codes[-1][:-1].tolist(), new.tolist(), strict=True))) > len(
+                set(codes[-1][:-1].tolist())
+            ):
                 raise InputError(
                     f"{column.name!r}: level {len(codes)} splits values that level {len(codes) - 1} has merged"
                 )
             recodings.append(step)
-            codes.append(np.append(new, np.int32(len(names))))  # missing stays a value of its own
-            sizes.append(len(names) + 1)
+            # missing stays a value of its own until nothing is told at all
+            hidden = step is not None and step.kind == "all"
+            codes.append(np.append(new, np.int32(0 if hidden else len(names))))
+            sizes.append(max(len(names), 1) + (not hidden))
             members = np.bincount(new, minlength=len(names))[new] if column.size else np.zeros(0)
-            cost.append(np.append((members - 1) / max(column.size - 1, 1), 0.0))
+            cost.append(np.append((members - 1) / max(column.size - 1, 1), float(hidden)))
         return cls(column, tuple(recodings), tuple(codes), tuple(sizes), tuple(cost))
 
 

@@ -69,18 +69,9 @@ def microaggregate(
     _check(k, method, aggregate, leftover, gamma)
     done = Deidentified.start(data)
     frame = done.frame
-    names = checked(frame.columns, [columns] if isinstance(columns, str) else columns)
-    if not names:
-        raise InputError("give at least one column to microaggregate")
-    if set(names) & set(within):
-        raise InputError(
-            f"{sorted(set(names) & set(within))}: a column cannot be aggregated and kept within its values"
-        )
-    if 0 < len(frame) < k:
-        raise InputError(f"{len(frame)} records cannot form a group of k={k}")
+    names = _names(frame, columns, within, k)
     space = Space.of(frame, names, frozenset(ordinal), standardise)
-    stop = Stop(listener=progress)
-    job = Grouping(k, method, gamma, blocks, leftover == "drop", executor, stop)
+    job = Grouping(k, method, gamma, blocks, leftover == "drop", executor, Stop(listener=progress))
     strata = _strata(frame, within)
     if method == "optimal":
         labels = [job.run(column[:, None], strata) for column in space.numeric_columns()]
@@ -88,31 +79,23 @@ def microaggregate(
         labels = [job.run(space.points(), strata)] * len(names)
     keep = np.logical_and.reduce([g >= 0 for g in labels])
     released = {c.name: c.aggregated(g, aggregate) for c, g in zip(space.columns, labels, strict=True)}
-    sse, sst = space.loss(labels, keep)
-    sizes = np.bincount(labels[0][keep]) if keep.any() else np.zeros(1, np.int64)
-    details = {
-        "groups": int((sizes > 0).sum()),
-        "smallest group": int(sizes[sizes > 0].min()) if keep.any() else 0,
-        "largest group": int(sizes.max()),
-        "information loss %": 100 * sse / sst if sst > 0 else 0.0,
-        "dropped": int((~keep).sum()),
-        "labels": labels[0][keep],
-    }
-    options: dict[str, Any] = {
-        "columns": names,
-        "k": k,
-        "method": method,
-        "aggregate": aggregate,
-        "standardise": standardise,
-    }
-    options |= {
-        "within": list(within),
-        "ordinal": list(ordinal),
-        "gamma": gamma,
-        "leftover": leftover,
-        "blocks": blocks,
-    }
-    return done.step("microaggregate", options, columns=released, keep=keep, details=details)
+    options = {
+        "columns": names, "k": k, "method": method, "aggregate": aggregate, "standardise": standardise, "within": list(within),
+        "ordinal": list(ordinal), "gamma": gamma, "leftover": leftover, "blocks": blocks,
+    }  # fmt: skip
+    return done.step("microaggregate", options, columns=released, keep=keep, details=space.details(labels, keep))
+
+
+def _names(frame: Frame, columns: Sequence[str], within: Sequence[str], k: int) -> list[str]:
+    names = checked(frame.columns, [columns] if isinstance(columns, str) else columns)
+    if not names:
+        raise InputError("give at least one column to microaggregate")
+    both = sorted(set(names) & set(within))
+    if both:
+        raise InputError(f"{both}: a column cannot be aggregated and kept within its values")
+    if 0 < len(frame) < k:
+        raise InputError(f"{len(frame)} records cannot form a group of k={k}")
+    return names
 
 
 def _check(k: int, method: str, aggregate: str, leftover: str, gamma: float) -> None:
@@ -195,10 +178,19 @@ class Space:
                 raise InputError(f"method='optimal' groups numbers, and column {c.name!r} is {c.kind}")
         return [c.points[:, 0] for c in self.columns]
 
-    def loss(self, labels: list[IntArray], keep: npt.NDArray[np.bool_]) -> tuple[float, float]:
-        """Sum of squares within groups and in total, over the coordinates."""
+    def details(self, labels: list[IntArray], keep: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Group sizes, and the loss: sum of squares within groups over that in total, over the coordinates."""
         found = [sum_of_squares(c.points[keep], g[keep]) for c, g in zip(self.columns, labels, strict=True)]
-        return sum(f[0] for f in found), sum(f[1] for f in found)
+        sse, sst = sum(f[0] for f in found), sum(f[1] for f in found)
+        sizes = np.unique(labels[0][keep], return_counts=True)[1]
+        return {
+            "groups": len(sizes),
+            "smallest group": int(sizes.min(initial=len(keep))),
+            "largest group": int(sizes.max(initial=0)),
+            "information loss %": 100 * sse / sst if sst > 0 else 0.0,
+            "dropped": int((~keep).sum()),
+            "labels": labels[0][keep],
+        }
 
 
 def _coordinates(column: Encoded, as_rank: bool, standardise: bool) -> Aggregated:

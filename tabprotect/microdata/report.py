@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -107,7 +108,7 @@ def svg(figure: Figure, label: str) -> str:
     # text stays text, so that it can be read aloud; a fixed salt keeps the page the same for the same data
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tabprotect"}):
         figure.savefig(page, format="svg", metadata={"Date": None, "Creator": None})
-    picture = page.getvalue()
+    picture = re.sub(r"<metadata>.*?</metadata>", "", page.getvalue(), flags=re.S)
     picture = picture[picture.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
     return f"<figure>{picture}<figcaption>{escape(label)}</figcaption></figure>"
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tabprotect.errors import Infeasible, InputError
 from tabprotect.microdata.classes import Sensitive
 from tabprotect.microdata.conditions import Conditions
-from tabprotect.microdata.encode import Encoded, combine, encode
+from tabprotect.microdata.encode import Encoded, Keys, combine, encode
 from tabprotect.microdata.frames import Frame, checked
 from tabprotect.microdata.keyed import check_keys, check_missing, keyed, own_code
 from tabprotect.microdata.recipe import Deidentified
@@ -52,18 +52,23 @@ def suppress_records(
 def surviving(frame: Frame, keys: Sequence[str], rule: Conditions) -> BoolArray:
     """The records that can stay."""
     records = keyed(frame, keys, "class")
-    keep = np.ones(records.n, np.bool_)
-    attributes = rule.attributes(frame)
-    while True:
-        here = np.flatnonzero(keep)
-        bad = rule.failing_records(records.key[here], records.span, [_part(a, here) for a in attributes])
-        if not bad.any():
-            break
-        keep[here[bad]] = False
+    keep = settled(records.key, records.span, rule, rule.attributes(frame))
     if records.n and not keep.any():
         raise Infeasible(
             "no class satisfies the conditions, so no record could stay; recode the keys first or relax them"
         )
+    return keep
+
+
+def settled(key: Keys, span: int, rule: Conditions, attributes: Sequence[Sensitive]) -> BoolArray:
+    """Drop the records of failing classes until none fails: t refers to the distribution of what is left."""
+    keep = np.ones(len(key), np.bool_)
+    while keep.any():
+        here = np.flatnonzero(keep)
+        bad = rule.failing_records(key[here], span, [_part(a, here) for a in attributes])
+        if not bad.any():
+            break
+        keep[here[bad]] = False
     return keep
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from tabprotect.errors import InputError
 from tabprotect.microdata.encode import Encoded, encode
@@ -20,7 +21,7 @@ def recode(data: Any, recodings: Mapping[str, Any]) -> Deidentified:
     """Replace the values of columns by coarser ones.
 
     recodings: per column a number (bands of that width), a list of edges, a mapping of values, a function, or ``"*"`` for nothing at all.
-    Missing values stay missing; values that a mapping does not list become ``*``.
+    Missing values stay missing (``"*"`` hides even that they are); values that a mapping does not list become ``*``.
 
     >>> import pandas as pd, tabprotect as tp
     >>> df = pd.DataFrame({"age": [23, 41, 67], "size": [1, 3, 7]})
@@ -34,17 +35,17 @@ def recode(data: Any, recodings: Mapping[str, Any]) -> Deidentified:
         column = encode(frame, name)
         recoding = Recoding.of(recodings[name], column)
         labels = recoding.labels(column)
-        columns[name] = recoded_column(column, labels)
+        columns[name] = recoded_column(column, labels, recoding.text if recoding.kind == "all" else None)
         resolved[name] = recoding.to_plain()
         meaning[name] = sets_of(column, labels, done.meaning.get(name))
     return done.step("recode", {"recodings": resolved}, columns=columns, meaning=meaning)
 
 
-def recoded_column(column: Encoded, labels: Sequence[Any]) -> np.ndarray:  # type: ignore[type-arg]
-    """The column with new labels; missing stays missing."""
+def recoded_column(column: Encoded, labels: Sequence[Any], missing: Any = None) -> npt.NDArray[Any]:
+    """The column with new labels, and what missing values become."""
     table = np.empty(len(labels) + 1, dtype=object)
     table[:-1] = labels
-    table[-1] = None
+    table[-1] = missing
     return table[column.codes]
 
 

@@ -306,3 +306,18 @@ def test_bad_recipes_are_refused(text: str) -> None:
 def test_missing_recipe_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         md.Recipe.load(tmp_path / "none.json")
+
+
+def test_a_missing_key_is_hidden_by_the_last_level() -> None:
+    df = pd.DataFrame({"age": [20.0, 21, 22, None], "pay": [1, 2, 3, 4]})
+    done = md.generalize(df, hierarchies={"age": [10]}, k=2)
+    assert done.data["age"].tolist() == ["*"] * 4
+    assert len(md.generalize(df, hierarchies={"age": [10]}, k=2, suppression=0.3).data) == 3
+
+
+def test_t_close_search_keeps_to_the_limit_of_suppressed_records() -> None:
+    people = households(500, seed=8)
+    for t in (0.2, 0.3):
+        done = md.generalize(people, hierarchies=LEVELS, k=2, t=t, sensitive="education", suppression=0.03)
+        assert len(people) - len(done.data) <= 15
+        assert md.risk(done.data, keys=list(LEVELS), sensitive="education").t <= t + 1e-9
