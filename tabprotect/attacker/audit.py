@@ -36,32 +36,33 @@ class Ledger:
     """Keeps for every needed cell the best exact move each way (move number + 1, negative when subtracted)."""
 
     def __init__(self, needs: Needs) -> None:
-        self.cells = {int(c) for c in np.flatnonzero(needs.any)}
+        self.cells = [int(c) for c in np.flatnonzero(needs.any)]
         self.needs = {
             c: (as_fraction(needs.down[c]), as_fraction(needs.up[c]), as_fraction(needs.width[c])) for c in self.cells
         }
         self.moves: list[Move] = []
         self.best_up: dict[int, tuple[Fraction, int]] = dict.fromkeys(self.cells, (Fraction(0), 0))
         self.best_down: dict[int, tuple[Fraction, int]] = dict.fromkeys(self.cells, (Fraction(0), 0))
+        self.open = set(self.cells)
 
     def add(self, moves: Sequence[Move]) -> None:
-        """Use each move for every needed cell it changes; keep only moves that improve something."""
+        """Use each move for every needed cell it changes that still lacks something; keep only moves that improve something."""
         for move in moves:
             number, used = len(self.moves) + 1, False
-            for cell, change in move.items():
-                if cell not in self.cells or self.met(cell):
+            for cell, numerator in zip(move.cells, move.numerators, strict=True):
+                if cell not in self.open:
                     continue
+                change = Fraction(numerator, move.denominator)
                 for allowed, sign in ((move.forth, 1), (move.back, -1)):
                     step = change * sign
-                    if allowed and step > 0 and step > self.best_up[cell][0]:
+                    if allowed and step > self.best_up[cell][0]:
                         self.best_up[cell], used = (step, sign * number), True
-                    if allowed and step < 0 and -step > self.best_down[cell][0]:
+                    if allowed and -step > self.best_down[cell][0]:
                         self.best_down[cell], used = (-step, sign * number), True
+                if not self.missing(cell):
+                    self.open.discard(cell)
             if used:
                 self.moves.append(move)
-
-    def met(self, cell: int) -> bool:
-        return not self.missing(cell)
 
     def missing(self, cell: int) -> str:
         down, up, width = self.needs[cell]
@@ -69,15 +70,12 @@ class Ledger:
         names = [("LPL", reach_down < down), ("UPL", reach_up < up), ("SPL", reach_up + reach_down < width)]
         return "+".join(name for name, fails in names if fails)
 
-    def open(self) -> Needs | None:
-        """What is still needed, as arrays, or None."""
-        left = [c for c in self.cells if not self.met(c)]
-        return None if not left else self._needs(left)
-
-    def _needs(self, cells: list[int]) -> Needs:
-        size = max(self.cells) + 1
-        arrays = [np.zeros(size) for _ in range(3)]
-        for c in cells:
+    def still_needed(self, n: int) -> Needs | None:
+        """What is still needed, as arrays over all cells, or None."""
+        if not self.open:
+            return None
+        arrays = [np.zeros(n) for _ in range(3)]
+        for c in self.open:
             for array, level in zip(arrays, self.needs[c], strict=True):
                 array[c] = float(level)
         return Needs(*arrays)
@@ -105,15 +103,13 @@ def audit_pattern(
     if moves is not None and moves.shape[0]:
         ledger.add(checker.check_many(moves))
     found: Ranges | None = None
-    left = ledger.open()
+    left = ledger.still_needed(len(hidden))
     if left is not None:
-        n = len(hidden)
-        wide = Needs(*(np.concatenate([a, np.zeros(n - len(a))]) for a in (left.down, left.up, left.width)))
-        found = ranges(relations, hidden, down, up, needs=wide, stop=stop, executor=executor)
+        found = ranges(relations, hidden, down, up, needs=left, stop=stop, executor=executor)
         for block in found.moves:
             ledger.add(checker.check_many(block))
     kept, witness = _compact(ledger)
-    missing = {c: ledger.missing(c) for c in sorted(ledger.cells) if not ledger.met(c)} | visible
+    missing = {c: ledger.missing(c) for c in sorted(ledger.open)} | visible
     return Audit(
         {c: ledger.best_down[c][0] for c in ledger.cells},
         {c: ledger.best_up[c][0] for c in ledger.cells},
@@ -133,40 +129,46 @@ def _compact(ledger: Ledger) -> tuple[list[Move], dict[int, tuple[int, int]]]:
     def new(ref: int) -> int:
         return number[abs(ref)] * (1 if ref >= 0 else -1)
 
-    witness = {c: (new(ledger.best_up[c][1]), new(ledger.best_down[c][1])) for c in sorted(ledger.cells)}
+    witness = {c: (new(ledger.best_up[c][1]), new(ledger.best_down[c][1])) for c in ledger.cells}
     return [ledger.moves[k - 1] for k in used], witness
 
 
 def make_certificate(
     table: Table, hidden: BoolArray, lb: FloatArray, ub: FloatArray, needs: Needs, audit: Audit, *, whole: bool = False
 ) -> Certificate:
-    """The certificate of an audited pattern."""
+    """The certificate of an audited pattern; its content is put together when first asked for."""
 
-    def text(x: float) -> str:
-        f = as_fraction(x)
-        return str(f.numerator) if f.denominator == 1 else repr(float(x))
+    def body() -> dict[str, Any]:
+        matrix = sp.csr_array(table.relations)
+        return {
+            "format": FORMAT,
+            "name": table.name,
+            "integer": whole,
+            "values": _texts(table.values),
+            "lb": _texts(lb),
+            "ub": _texts(ub),
+            "relations": {
+                "ends": matrix.indptr[1:].tolist(),
+                "cells": matrix.indices.tolist(),
+                "coefficients": _texts(matrix.data),
+            },
+            "rhs": _texts(table.rhs),
+            "suppressed": np.flatnonzero(hidden).tolist(),
+            "primary": np.flatnonzero(table.primary).tolist(),
+            "needs": [
+                [int(c), *_texts(np.array([needs.down[c], needs.up[c], needs.width[c]]))]
+                for c in np.flatnonzero(needs.any)
+            ],
+            "moves": [{"den": m.denominator, "cells": list(m.cells), "nums": list(m.numerators)} for m in audit.moves],
+            "witness": [[c, up, down] for c, (up, down) in audit.witness.items()],
+        }
 
-    matrix = sp.csr_array(table.relations)
-    coefficients = [text(c) for c in matrix.data]
-    rows = [
-        [[int(j), c] for j, c in zip(matrix.indices[a:b].tolist(), coefficients[a:b], strict=True)]
-        for a, b in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
-    ]
-    body = {
-        "format": FORMAT,
-        "name": table.name,
-        "integer": whole,
-        "values": [text(v) for v in table.values],
-        "lb": [None if np.isinf(v) else text(v) for v in lb],
-        "ub": [None if np.isinf(v) else text(v) for v in ub],
-        "relations": rows,
-        "rhs": [text(v) for v in table.rhs],
-        "suppressed": np.flatnonzero(hidden).tolist(),
-        "primary": np.flatnonzero(table.primary).tolist(),
-        "needs": [
-            [int(c), text(needs.down[c]), text(needs.up[c]), text(needs.width[c])] for c in np.flatnonzero(needs.any)
-        ],
-        "moves": [{"den": m.denominator, "cells": list(m.cells), "nums": list(m.numerators)} for m in audit.moves],
-        "witness": [[c, up, down] for c, (up, down) in audit.witness.items()],
-    }
     return Certificate(body)
+
+
+def _texts(numbers: FloatArray) -> list[str | None]:
+    """Decimal strings that say exactly what the floats were written as; None for infinite ones."""
+    finite = numbers[np.isfinite(numbers)]
+    if len(finite) == len(numbers) and np.all(finite == np.rint(finite)) and np.abs(finite).max(initial=0.0) < 2**62:
+        return [str(v) for v in finite.astype(np.int64).tolist()]
+    return [None if np.isinf(v) else str(int(v)) if v.is_integer() else repr(v) for v in numbers.tolist()]

@@ -5,30 +5,37 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tabprotect.errors import InputError
 from tabprotect.files import write_bytes
 
 FIRST_LINE = "# CONFIDENTIAL tabprotect certificate: for the auditor inside the office; it holds the true values. Check: tabprotect verify FILE"
 FORMAT = "tabprotect-certificate-1"
+Number: TypeAlias = int | Fraction
 
 
-@dataclass(frozen=True, repr=False)
 class Certificate:
     """A table, a suppression pattern, and for every primary cell and side an alternative table the attacker cannot rule out.
 
-    ``body`` is plain JSON data (numbers as decimal strings): ``values``, ``lb``, ``ub`` (null: unbounded), ``relations`` as lists of [cell, coefficient] with
-    ``rhs``, ``suppressed``, ``needs`` as [cell, lpl, upl, spl], ``moves`` as {den, cells, nums}, ``witness`` as [cell, up, down], where up and
-    down are ±(number of the move + 1), the sign saying whether the move is added or subtracted, and 0 that none is needed.
+    ``body`` is plain JSON data (numbers as decimal strings): ``values``, ``lb``, ``ub`` (null: unbounded), ``relations`` row by row (``ends``, ``cells``,
+    ``coefficients``) with ``rhs``, ``suppressed``, ``needs`` as [cell, lpl, upl, spl], ``moves`` as {den, cells, nums}, ``witness`` as [cell, up, down], where up
+    and down are ±(number of the move + 1), the sign saying whether the move is added or subtracted, and 0 that none is needed.
     """
 
-    body: dict[str, Any]
+    def __init__(self, body: dict[str, Any] | Callable[[], dict[str, Any]]) -> None:
+        self._body = body
 
-    @property
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        return self._body() if callable(self._body) else self._body
+
+    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content: the report shows it, so that the file can be matched to the publication."""
         text = json.dumps(self.body, sort_keys=True, separators=(",", ":"))
@@ -113,28 +120,37 @@ def verify(certificate: Certificate | str | Path) -> Verification:
     return Verification(not problems, tuple(problems[:20]), certificate.fingerprint, *sizes)
 
 
+def _number(text: str) -> Number:
+    return Fraction(text) if "." in text or "e" in text or "/" in text else int(text)
+
+
 def _problems(body: dict[str, Any]) -> list[str]:
     if body.get("format") != FORMAT:
         return [f"unknown format {body.get('format')!r}"]
-    values = [Fraction(v) for v in body["values"]]
-    lb = [None if b is None else Fraction(b) for b in body["lb"]]
-    ub = [None if b is None else Fraction(b) for b in body["ub"]]
+    values = [_number(v) for v in body["values"]]
+    lb = [None if b is None else _number(b) for b in body["lb"]]
+    ub = [None if b is None else _number(b) for b in body["ub"]]
     n = len(values)
     if not len(lb) == len(ub) == n:
         return ["values and bounds differ in length"]
     hidden = set(body["suppressed"])
     problems = [f"suppressed cell {c} does not exist" for c in hidden if not 0 <= c < n]
-    rows_of: list[list[tuple[int, Fraction]]] = [[] for _ in range(n)]
-    for r, (terms, rhs) in enumerate(zip(body["relations"], body["rhs"], strict=True)):
-        total = -Fraction(rhs)
-        size = abs(total)
-        for cell, coefficient in terms:
-            c = Fraction(coefficient)
-            rows_of[cell].append((r, c))
-            total += c * values[cell]
-            size += abs(c * values[cell])
+    moved = {int(c) for move in body["moves"] for c in move["cells"]}
+    rows_of: dict[int, list[tuple[int, Number]]] = {c: [] for c in moved}
+    start, columns, coefficients = 0, body["relations"]["cells"], body["relations"]["coefficients"]
+    for r, (end, rhs) in enumerate(zip(body["relations"]["ends"], body["rhs"], strict=True)):
+        total: Number = -_number(rhs)
+        size: Number = abs(total)
+        for k in range(start, end):
+            cell, c = columns[k], _number(coefficients[k])
+            if cell in rows_of:
+                rows_of[cell].append((r, c))
+            part = c * values[cell]
+            total += part
+            size += abs(part)
+        start = end
         # published decimals may carry the rounding of binary floats, nothing more
-        if abs(total) > size / 10**9:
+        if abs(total) * 10**9 > size:
             problems.append(f"relation {r} does not hold in the table itself")
     for i in range(n):
         low, high = lb[i], ub[i]
@@ -150,7 +166,7 @@ def _problems(body: dict[str, Any]) -> list[str]:
 
 
 def _check_move(
-    k: int, move: dict[str, Any], hidden: set[int], rows_of: list[list[tuple[int, Fraction]]], integer: bool
+    k: int, move: dict[str, Any], hidden: set[int], rows_of: dict[int, list[tuple[int, Number]]], integer: bool
 ) -> tuple[dict[int, Fraction], list[str]]:
     """The changes of a move, and what is wrong with it as far as relations and the pattern go."""
     den = int(move["den"])
@@ -168,9 +184,9 @@ def _check_move(
 
 def _check_needs(
     body: dict[str, Any],
-    values: list[Fraction],
-    lb: list[Fraction | None],
-    ub: list[Fraction | None],
+    values: list[Number],
+    lb: list[Number | None],
+    ub: list[Number | None],
     hidden: set[int],
     moves: list[dict[int, Fraction]],
 ) -> list[str]:

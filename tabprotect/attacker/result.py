@@ -15,6 +15,7 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +88,12 @@ class Attack:
         from tabprotect.report.html import write_attack
 
         return write_attack(self, path)
+
+    def plot(self, *, confidential: bool = False) -> Figure:
+        """The intervals as bars; ``confidential=True`` adds true values and what protection needs."""
+        from tabprotect.report.plots import intervals
+
+        return intervals(self, confidential=confidential)
 
     def _repr_html_(self) -> str:
         from tabprotect.report.html import attack_fragment
