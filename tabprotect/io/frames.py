@@ -160,7 +160,7 @@ def _read_csv(path: str | Path, dims: Sequence[Dimension]) -> pa.Table:
 
     text = read_text(path)
     names = next(csv_rows(io.StringIO(text, newline="")), [])
-    words = {d.name for d in dims} | set(schema.TEXTS)
+    words = {d.name for d in dims}
     types = {name: pa.string() if name in words else _type(name) for name in names}
     try:
         return csv.read_csv(
@@ -178,10 +178,7 @@ def _read_csv(path: str | Path, dims: Sequence[Dimension]) -> pa.Table:
 def _type(name: str) -> pa.DataType:
     import pyarrow as pa
 
-    kind = name.rpartition(".")[2].rstrip("0123456789")
-    return (
-        pa.bool_() if kind in ("is_count", "asked") else pa.int64() if kind in ("freq", "count", "id") else pa.float64()
-    )
+    return {"text": pa.string(), "whole": pa.int64(), "truth": pa.bool_(), "number": pa.float64()}[schema.kind_of(name)]
 
 
 def _columns(frame: pa.Table, dims: Sequence[Dimension], path: str | Path) -> dict[str, Any]:

@@ -7,8 +7,10 @@ Missing numbers are null, infinite ones ``"inf"`` and ``"-inf"``.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +27,17 @@ from tabprotect.types import BoolArray, FloatArray
 VERSION = 1
 NUMBERS = ("value", "cost", "lb", "ub", "lpl", "upl", "spl")
 TEXTS = ("status", "reason")
+_FIELDS = tuple(f.name for f in fields(Contributions) if f.name != "holdings")
+
+
+def kind_of(column: str) -> str:
+    """What a column holds: text, whole (numbers), truth (values) or number."""
+    name = column.rpartition(".")[2].rstrip("0123456789")
+    if column in TEXTS:
+        return "text"
+    if name in ("freq", "count", "ids") or column.startswith("code:"):
+        return "whole"
+    return "truth" if name in ("is_count", "asked") else "number"
 
 
 class Result(Protocol):
@@ -255,13 +268,13 @@ def _number(value: float) -> float | int | str | None:
 
 def _column(name: str, given: list[Any], file: object) -> npt.NDArray[Any]:
     """A JSON list as a column."""
-    kind = name.rpartition(".")[2].rstrip("0123456789")
+    kind = kind_of(name)
     try:
-        if name in TEXTS:
+        if kind == "text":
             return np.array([str(v) for v in given], dtype=str)
-        if kind in ("is_count", "asked"):
+        if kind == "truth":
             return np.array([bool(v) for v in given], bool)
-        if kind in ("freq", "count", "id") or name.startswith("code:"):
+        if kind == "whole":
             return np.array([int(v) for v in given], np.int64)
         return np.array([np.nan if v is None else float(v) for v in given], float)
     except (TypeError, ValueError, OverflowError):
@@ -269,15 +282,16 @@ def _column(name: str, given: list[Any], file: object) -> npt.NDArray[Any]:
 
 
 def _contribution_columns(known: Contributions, prefix: str) -> dict[str, npt.NDArray[Any]]:
-    found: dict[str, npt.NDArray[Any]] = {
-        f"{prefix}.count": np.asarray(known.count),
-        f"{prefix}.total": np.asarray(known.total),
-    }
-    for name, block in (("top", known.top), ("weight", known.weights), ("asked", known.asked)):
-        if block is not None:
-            found |= {f"{prefix}.{name}{k + 1}": np.asarray(block)[:, k] for k in range(np.shape(block)[1])}
-    if known.ids is not None:
-        found[f"{prefix}.id"] = np.asarray(known.ids)
+    """Everything that is known of the contributors; blocks (cells × k) become numbered columns."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    for name in _FIELDS:
+        own = getattr(known, name)
+        if own is not None:
+            block = np.asarray(own)
+            parts = (
+                [(name, block)] if block.ndim == 1 else [(f"{name}{k + 1}", block[:, k]) for k in range(block.shape[1])]
+            )
+            found |= {f"{prefix}.{part}": column for part, column in parts}
     if known.holdings is not None:
         found |= _contribution_columns(known.holdings, "holding")
     return found
@@ -286,20 +300,15 @@ def _contribution_columns(known: Contributions, prefix: str) -> dict[str, npt.ND
 def _contributions(cells: Mapping[str, Any], prefix: str) -> Contributions | None:
     if f"{prefix}.count" not in cells:
         return None
-
-    def block(name: str) -> Any:
-        found: list[Any] = []
-        while f"{prefix}.{name}{len(found) + 1}" in cells:
-            found.append(cells[f"{prefix}.{name}{len(found) + 1}"])
-        return np.column_stack(found) if found else None
-
-    top = block("top")
-    return Contributions(
-        cells[f"{prefix}.count"],
-        np.zeros((len(cells[f"{prefix}.count"]), 0)) if top is None else top,
-        cells[f"{prefix}.total"],
-        weights=block("weight"),
-        holdings=_contributions(cells, "holding") if prefix == "contributor" else None,
-        ids=cells.get(f"{prefix}.id"),
-        asked=block("asked"),
-    )
+    found: dict[str, Any] = {"top": np.zeros((len(cells[f"{prefix}.count"]), 0))}
+    for name in _FIELDS:
+        if f"{prefix}.{name}" in cells:
+            found[name] = cells[f"{prefix}.{name}"]
+        elif f"{prefix}.{name}1" in cells:
+            numbered = (f"{prefix}.{name}{k}" for k in itertools.count(1))
+            found[name] = np.column_stack(
+                [cells[column] for column in itertools.takewhile(cells.__contains__, numbered)]
+            )
+    if prefix == "contributor":
+        found["holdings"] = _contributions(cells, "holding")
+    return Contributions(**found)

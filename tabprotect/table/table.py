@@ -327,7 +327,7 @@ class Table:
                 levels[name] = np.where(np.isnan(own), levels[name], own)
         self._check_publishable(now & (status == PROTECTED) & (self.values != 0))
         changes |= {name: np.where(now, level, 0.0) for name, level in levels.items()}
-        reason = _merge_reasons(np.where(old, self.reason, ""), marks.reason, now)
+        reason = _merge_reasons(self.reason, now & old, marks.reason, now & marks.primary)
         status = np.where(now, UNSAFE, status).astype("U1")
         return self.replace(status=status, reason=reason, **changes)
 
@@ -402,13 +402,14 @@ def _default_lb(values: FloatArray) -> FloatArray:
     return np.zeros(len(v)) if not (v < 0).any() else np.full(len(v), -np.inf)
 
 
-def _merge_reasons(old: Any, new: Any, cells: BoolArray) -> npt.NDArray[np.str_]:
-    """Both reasons of the given cells, the new one only where the old does not contain it already."""
-    merged = np.where(cells, np.where(old == "", new, old), "")
-    both = np.flatnonzero(cells & (old != "") & (new != ""))
-    if len(both):
-        more = both[np.char.find(old[both], new[both]) < 0]
-        joined = np.char.add(np.char.add(old[more], "; "), new[more])
-        merged = merged.astype(f"U{max(merged.dtype.itemsize // 4, joined.dtype.itemsize // 4, 1)}")
-        merged[more] = joined
+def _merge_reasons(old: Any, had: BoolArray, new: Any, has: BoolArray) -> npt.NDArray[np.str_]:
+    """Old and new reasons of the cells that have them, the new one only where the old does not contain it already."""
+    if not had.any():
+        return new if has.all() or not (new[~has] != "").any() else np.where(has, new, "")
+    first, both = np.flatnonzero(has & ~had), np.flatnonzero(had & has)
+    joined = np.where(old[both] == "", new[both], np.char.add(np.char.add(old[both], "; "), new[both]))
+    joined = np.where(np.char.find(old[both], new[both]) < 0, joined, old[both])
+    merged = np.zeros(len(old), f"U{max(1, *(a.dtype.itemsize // 4 for a in (old, new, joined)))}")
+    kept = np.flatnonzero(had)
+    merged[kept], merged[first], merged[both] = old[kept], new[first], joined
     return merged
