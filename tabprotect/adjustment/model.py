@@ -16,10 +16,12 @@ import scipy.sparse as sp
 
 from tabprotect.adjustment.problem import Problem
 from tabprotect.solve.model import LinearModel
-from tabprotect.types import FloatArray, IntArray
+from tabprotect.types import BoolArray, FloatArray, IntArray
 
 # relations longer than this give weak inequalities with many coefficients
 LONGEST = 400
+# directions of at most this many sensitive cells of a relation are listed
+MOST_LISTED = 14
 
 
 def sense_model(
@@ -61,6 +63,11 @@ def sense_model(
         blocks.append([polygons, polygons, sp.csr_array((polygons.shape[0], k))])
         row_lower.append(-slack / s)
         row_upper.append(np.full(polygons.shape[0], np.inf))
+    parts, by_sense, least = partition_rows(problem)
+    if parts.shape[0] and norm != "linf":
+        blocks.append([parts, parts, by_sense / s])
+        row_lower.append(least / s)
+        row_upper.append(np.full(parts.shape[0], np.inf))
     if problem.balanced:
         blocks.append([sp.csr_array((1, n)), sp.csr_array((1, n)), sp.csr_array(np.ones((1, k)))])
         row_lower.append(np.array([k // 2]))
@@ -120,7 +127,62 @@ def polygon_rows(problem: Problem) -> tuple[sp.csr_array, FloatArray]:
     return sp.csr_array(abs(a[rows]) - own), np.abs(problem.rhs[rows])
 
 
-def _with_maximum(problem, matrix, lows, highs, lower, upper, integer, extra):  # type: ignore[no-untyped-def]
+def partition_rows(problem: Problem) -> tuple[sp.csr_array, sp.csr_array, FloatArray]:
+    """Relations in which the needed moves of several sensitive cells cannot cancel.
+
+    Whatever the directions, needs l of 10, 10 and 10 leave at least 10 over, which the other cells and moves beyond the needs must take:
+    ``Σ_others |c|·|z| + Σ_sensitive |c|·(|z| − l) ≥ min over all directions of |Σ ±c·l|`` (a number partitioning problem, solved by listing for up to a dozen
+    cells). Returned are the coefficients of |z|, of y, and the right-hand sides.
+    """
+    a = sp.csr_array(problem.relations)
+    k = len(problem.sensitive)
+    place = np.full(problem.n, -1)
+    place[problem.sensitive] = np.arange(k)
+    line = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
+    hot = np.bincount(line, place[a.indices] >= 0, minlength=a.shape[0])
+    rows, sums, ys = [], [], []
+    for r in np.flatnonzero((hot >= 2) & (hot <= MOST_LISTED)).tolist():
+        part = slice(a.indptr[r], a.indptr[r + 1])
+        mine = place[a.indices[part]]
+        c, p = a.data[part][mine >= 0], mine[mine >= 0]
+        left = _least_left_over(c * problem.rise[p], -c * problem.fall[p])
+        needs = np.maximum(problem.rise[p], problem.fall[p]) * np.abs(c)
+        if left <= max(0.0, 2 * needs.max() - needs.sum()) + 1e-9 * problem.scale:
+            continue  # the polygon inequality says as much
+        rows.append(r)
+        sums.append(left + float(np.abs(c) @ problem.fall[p]) - abs(problem.rhs[r]))
+        ys.append((p, -np.abs(c) * (problem.rise[p] - problem.fall[p])))
+    if not rows:
+        return sp.csr_array((0, problem.n)), sp.csr_array((0, k)), np.zeros(0)
+    length = [len(p) for p, _ in ys]
+    by_sense = sp.csr_array(
+        (
+            np.concatenate([v for _, v in ys]),
+            (np.repeat(np.arange(len(rows)), length), np.concatenate([p for p, _ in ys])),
+        ),
+        shape=(len(rows), k),
+    )
+    return sp.csr_array(abs(a[rows])), by_sense, np.array(sums)
+
+
+def _least_left_over(up: FloatArray, down: FloatArray) -> float:
+    """min |Σ of one of two numbers per cell|, by listing all choices."""
+    sums = np.zeros(1)
+    for one, other in zip(up.tolist(), down.tolist(), strict=True):
+        sums = np.concatenate([sums + one, sums + other])
+    return float(np.abs(sums).min())
+
+
+def _with_maximum(
+    problem: Problem,
+    matrix: sp.csr_array,
+    lows: FloatArray,
+    highs: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    integer: BoolArray,
+    extra: int,
+) -> tuple[sp.csr_array, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
     """Add θ ≥ weight·(z⁺ + z⁻) for every cell that can move, and make it the objective."""
     n, s = problem.n, problem.scale
     movable = np.flatnonzero((upper[:n] > 0) | (upper[n : 2 * n] > 0))

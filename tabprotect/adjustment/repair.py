@@ -16,7 +16,7 @@ from tabprotect.solve.highs import Highs
 from tabprotect.solve.model import LinearModel
 from tabprotect.solve.stop import Stop
 from tabprotect.table.table import Table
-from tabprotect.types import FloatArray
+from tabprotect.types import BoolArray, FloatArray
 
 # lowering the protection of a respondent is the last resort: it costs this much more than releasing a bound
 RELUCTANCE = 1e4
@@ -133,6 +133,6 @@ def elastic(problem: Problem, stop: Stop) -> tuple[FloatArray, FloatArray] | Non
     return released, lowered
 
 
-def _not_below_zero(problem: Problem, finite: np.ndarray) -> FloatArray:
+def _not_below_zero(problem: Problem, finite: BoolArray) -> FloatArray:
     """A cell may be let down only where it had been kept from falling by the caller: never below what was its natural bound."""
     return np.where(finite & (problem.down == 0) & (problem.up == 0), np.inf, 0.0)

@@ -17,12 +17,13 @@ from tabprotect.adjustment.bound import least_moves, packing_bound
 from tabprotect.adjustment.fixed import TIGHT, adjust_fixed, polish
 from tabprotect.adjustment.model import changes, columns, sense_model
 from tabprotect.adjustment.problem import Problem
+from tabprotect.adjustment.reduce import reduce_problem
 from tabprotect.adjustment.senses import balanced_senses
 from tabprotect.solve import backend as backends
 from tabprotect.solve.highs import Highs
 from tabprotect.solve.result import INFEASIBLE, OPTIMAL
 from tabprotect.solve.stop import Stop
-from tabprotect.table.graph import Network
+from tabprotect.table.graph import Network, network_of
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 # largest problem (coefficients of the relations) that goes to the integer program as a whole, and whose relaxation is solved
@@ -41,10 +42,27 @@ class Adjusted:
     how: str
 
 
-def search(
+def search(problem: Problem, norm: str, stop: Stop, *, gap: float, backend: str, seed: int) -> Adjusted | None:
+    """The best adjustment found, or None when none was (then the problem is infeasible, or the time was too short)."""
+    small = reduce_problem(problem, norm)
+    can_rise, can_fall = small.problem.possible()
+    if not (can_rise | can_fall).all():
+        return None
+    # in a network table no cell is in many relations; looking for a network elsewhere is a waste
+    entries = np.diff(sp.csc_array(small.problem.relations).indptr)
+    network = network_of(small.problem.relations) if entries.max(initial=0) <= 4 else None
+    found = _search(small.problem, norm, network, stop, gap=gap, backend=backend, seed=seed)
+    if found is None:
+        return None
+    sense = np.where(small.back(found.z)[problem.sensitive] > 0, 1, -1)
+    z = polish(problem, small.back(found.z), sense)
+    cost = problem.cost(z, norm)
+    return replace(found, z=z, cost=cost, bound=min(found.bound, cost))
+
+
+def _search(
     problem: Problem, norm: str, network: Network | None, stop: Stop, *, gap: float, backend: str, seed: int
 ) -> Adjusted | None:
-    """The best adjustment found, or None when none was (then the problem is infeasible, or the time was too short)."""
     size = problem.relations.nnz
     bound = packing_bound(problem) if norm == "l1" else least_moves(problem, norm)
     best = start(problem, norm, network, stop.part(0.4), seed)
@@ -83,7 +101,7 @@ def free_senses(problem: Problem) -> BoolArray:
 
 def start(problem: Problem, norm: str, network: Network | None, stop: Stop, seed: int) -> FloatArray | None:
     """The best of a few balanced choices of directions, each with its convex problem solved."""
-    best, tries = None, 3 if problem.relations.nnz < WHOLE else 1
+    best, tries = None, 6 if problem.relations.nnz < WHOLE else 1
     choices = [balanced_senses(problem, seed=seed + t, squares=norm == "l2") for t in range(tries)]
     if free_senses(problem).any() and not problem.balanced:
         can_rise, _ = problem.possible()
@@ -99,7 +117,7 @@ def start(problem: Problem, norm: str, network: Network | None, stop: Stop, seed
         z = polish(problem, z, sense)
         if best is None or problem.cost(z, norm) < problem.cost(best, norm):
             best = z
-        if len(choices) > 3 and sense is choices[tries - 1]:
+        if sense is choices[tries - 1] and best is not None:
             break  # all up is only for tables where balancing fails
     return best
 

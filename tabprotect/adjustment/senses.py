@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.adjustment.problem import Problem
-from tabprotect.types import IntArray
+from tabprotect.types import FloatArray, IntArray
 
 
 def balanced_senses(problem: Problem, *, seed: int = 0, sweeps: int = 200, squares: bool = False) -> IntArray:
@@ -51,7 +51,7 @@ def _half(choice: IntArray, free: IntArray, rng: np.random.Generator) -> IntArra
     return out
 
 
-def _absorbing_price(problem: Problem) -> np.ndarray:
+def _absorbing_price(problem: Problem) -> FloatArray:
     """Per relation: what one unit costs that its cheapest other cells have to take."""
     a = sp.csr_array(problem.relations)
     movable = (problem.up > 0) | (problem.down > 0)
@@ -92,10 +92,7 @@ def _turn(p, choice, left, ptr, row, coef, rise, fall, own, price, squares):
     before = rise[p] if choice[p] > 0 else -fall[p]
     choice[p] = -choice[p]
     after = rise[p] if choice[p] > 0 else -fall[p]
-    if squares:
-        change = own[p] * (after * after - before * before)
-    else:
-        change = own[p] * (abs(after) - abs(before))
+    change = own[p] * ((after * after - before * before) if squares else (abs(after) - abs(before)))
     for k in range(ptr[p], ptr[p + 1]):
         r = row[k]
         old = left[r]

@@ -16,7 +16,6 @@ from tabprotect.errors import InputError, Unsafe
 from tabprotect.protected import Protected
 from tabprotect.sensitivity.locate import locate
 from tabprotect.solve.stop import Listener, Stop, interruptible
-from tabprotect.table.graph import network_of
 from tabprotect.table.table import Table
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
@@ -124,8 +123,7 @@ def _find(
     can_rise, can_fall = problem.possible()
     found = None
     if (can_rise | can_fall).all():
-        network = network_of(problem.relations)
-        found = search(problem, norm, network, stop, gap=gap, backend=backend, seed=seed)
+        found = search(problem, norm, stop, gap=gap, backend=backend, seed=seed)
     if found is None:
         raise blocked(table, problem, options, Stop(30.0))
     return found
