@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -115,7 +116,6 @@ def test_any_numbers_and_any_codes_survive(tmp_path: Path, values: list[float], 
 
 
 def test_the_files_are_ordinary_tables(tmp_path: Path) -> None:
-    import pandas as pd
 
     table = tp.examples.d272()
     for path, read in ((tmp_path / "t.csv", pd.read_csv), (tmp_path / "t.parquet", pd.read_parquet)):
@@ -236,3 +236,22 @@ def test_wrong_files(tmp_path: Path) -> None:
     clash = tp.Table.from_frame({"value": ["a"], "n": [1]}, by=["value"], freq="n")
     with pytest.raises(tp.errors.InputError, match="rename"):
         tp.write_cells(clash, tmp_path / "t.csv")
+
+
+FOREIGN = b"region,sex,n\nN,f,3\nN,m,4\nS,m,5\nTotal,Total,12\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_damaged_foreign_files_parse_or_raise_input_error(tmp_path: Path, ending: str, data: st.DataObject) -> None:
+    path = tmp_path / f"foreign.{ending}"
+    if ending == "parquet":
+        pd.DataFrame({"region": ["N", "S"], "sex": ["f", "m"], "n": [3, 4]}).to_parquet(path)
+    content = data.draw(damaged(FOREIGN if ending == "csv" else path.read_bytes()))
+    path.write_bytes(content)
+    try:
+        table = tp.read_cells(path, by=["region", "sex"], freq="n")
+    except tp.errors.InputError:
+        return
+    table.check_additive()
