@@ -1,8 +1,8 @@
 """Weighted least-squares projection onto ``A·x = b, lower ≤ x ≤ upper``.
 
 The dual of the projection is smooth and concave with one multiplier per relation: for multipliers λ the nearest point
-is ``x(λ) = clip(x − W⁻¹Aᵀλ, lower, upper)`` and the gradient is ``A·x(λ) − b``. A semismooth Newton method climbs it; every
-Newton system ``A·D·W⁻¹·Aᵀ`` (D the cells off their bound) is solved by conjugate gradients with the diagonal as
+is ``x(λ) = clip(x − W⁻¹Aᵀλ, lower, upper)`` and the gradient is ``A·x(λ) − b``. A semismooth Newton method climbs it;
+every Newton system ``A·D·W⁻¹·Aᵀ`` (D the cells off their bound) is solved by conjugate gradients with the diagonal as
 preconditioner, so nothing but the relations themselves is ever stored. Relations that define totals from parts are
 then added up once more, so that what comes out adds up to the last bit that floating point allows.
 """
@@ -20,7 +20,7 @@ from tabprotect.errors import Infeasible, InputError
 from tabprotect.linalg.totals import Totals
 from tabprotect.types import BoolArray, FloatArray
 
-# how much a Newton matrix is lifted, relative to its largest possible diagonal, so that relations whose cells all sit
+# how much a Newton matrix is lifted, relative to its diagonal, so that relations whose cells all sit
 # on their bounds stay solvable
 LIFT = 1e-10
 
@@ -63,7 +63,8 @@ def project(
     tolerance: float = 1e-9,
     max_iterations: int = 200,
 ) -> Projection:
-    """Nearest point to ``x`` with ``relations @ point = rhs`` and ``lower ≤ point ≤ upper``, in the norm √Σ wᵢ(pointᵢ − xᵢ)².
+    """Nearest point to ``x`` with ``relations @ point = rhs`` and ``lower ≤ point ≤ upper``, in the norm √Σ wᵢ(pointᵢ
+    − xᵢ)².
 
     Parameters
     ----------
@@ -164,13 +165,18 @@ def _vector(values: Any, n: int, name: str, finite: bool = True) -> FloatArray:
     return array
 
 
+def _dot(u: FloatArray, v: FloatArray) -> float:
+    """Inner product on one core: the threads of a BLAS gain nothing on vectors and cost much on a busy machine."""
+    return float(np.einsum("i,i->", u, v))
+
+
 def _climb(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArray, int, int]:
     """Semismooth Newton ascent of the dual, until the relations hold."""
     multipliers, pull = np.zeros(p.a.shape[0]), np.zeros(p.x.size)
     point = p.at_multipliers(pull)
     slack = p.a @ point - p.rhs
     largest = p.squares @ p.give  # the diagonal with no cell on its bound
-    bottom = LIFT * np.where(largest > 0, largest, 1.0)
+    largest[largest == 0] = 1.0
     goal, products = tolerance * p.scale, 0
     for iteration in range(max_iterations + 1):
         worst = float(np.abs(slack).max(initial=0.0))
@@ -182,12 +188,12 @@ def _climb(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArr
         give = np.where((place > p.lower) & (place < p.upper), p.give, 0.0)
         # loose solves far away, exact ones near the end: Newton's own error is quadratic
         accuracy = max(min(0.1, worst / p.scale), 0.01 * goal / worst, 1e-13)
-        step, used = _conjugate_gradients(p, give, bottom, slack, accuracy)
+        step, used = _conjugate_gradients(p, give, largest, slack, accuracy)
         products += used
         step_pull = p.at @ step
-        length = _line_search(p, pull, step_pull, float(step @ p.rhs))
+        length = _line_search(p, pull, step_pull, _dot(step, p.rhs))
         if np.isinf(length):
-            break
+            raise Infeasible("no point keeps the relations and the bounds")
         multipliers += length * step
         pull = pull + length * step_pull
         if iteration % 8 == 7:  # rounding errors of the updates do not pile up
@@ -195,29 +201,31 @@ def _climb(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArr
         point = p.at_multipliers(pull)
         slack = p.a @ point - p.rhs
     raise Infeasible(
-        "no point keeps the relations and the bounds: "
-        f"after {iteration} Newton steps a relation is still off by {worst:.3g}"
+        f"no point that keeps the relations and the bounds was found in {iteration} Newton steps, a relation is off by "
+        f"{worst:.3g}: either there is none, or weights more than a million times apart make it too hard"
     )
 
 
 def _conjugate_gradients(
-    p: _Problem, give: FloatArray, bottom: FloatArray, right: FloatArray, accuracy: float, limit: int = 2000
+    p: _Problem, give: FloatArray, largest: FloatArray, right: FloatArray, accuracy: float, limit: int = 2000
 ) -> tuple[FloatArray, int]:
     """Solve (A·diag(give)·Aᵀ + lift)·step = right, in the norm of the diagonal preconditioner."""
-    inverse = 1.0 / (p.squares @ give + bottom)
+    diagonal = p.squares @ give
+    bottom = LIFT * np.where(diagonal > 0, diagonal, largest)
+    inverse = 1.0 / (diagonal + bottom)
     step, rest = np.zeros_like(right), right.copy()
     conditioned = inverse * rest
-    direction, size = conditioned.copy(), float(rest @ conditioned)
+    direction, size = conditioned.copy(), _dot(rest, conditioned)
     goal = accuracy**2 * size
     for used in range(limit):
         if size <= goal:
             return step, used
         image = p.a @ (give * (p.at @ direction)) + bottom * direction
-        length = size / float(direction @ image)
+        length = size / _dot(direction, image)
         step += length * direction
         rest -= length * image
         conditioned = inverse * rest
-        before, size = size, float(rest @ conditioned)
+        before, size = size, _dot(rest, conditioned)
         direction *= size / before
         direction += conditioned
     return step, limit
@@ -230,7 +238,7 @@ def _line_search(p: _Problem, pull: FloatArray, step: FloatArray, rhs: float) ->
     """
 
     def slope(length: float) -> float:
-        return float(step @ p.at_multipliers(pull + length * step)) - rhs
+        return _dot(step, p.at_multipliers(pull + length * step)) - rhs
 
     start, low, high, length = slope(0.0), 0.0, np.inf, 1.0
     for _ in range(60):

@@ -120,6 +120,33 @@ def test_right_hand_sides_and_cell_bounds() -> None:
     np.testing.assert_allclose(found.x, [5, 2, 2], atol=1e-8)
 
 
+def test_upper_bounds() -> None:
+    """Against the mirror image: upper bounds of x are lower bounds of −x."""
+    a = TABLES["hierarchical"]
+    x = np.random.default_rng(5).normal(0, 5, a.shape[1])
+    np.testing.assert_allclose(project(a, x, lower=None, upper=0.0).x, -project(a, -x, lower=0.0).x, atol=1e-6)
+    both = project(a, x, lower=-1.0, upper=2.0)
+    assert both.residual <= 1e-6
+    assert both.x.min() >= -1
+    assert both.x.max() <= 2
+    with pytest.raises(Infeasible, match="above the upper"):
+        project(a, x, lower=1.0, upper=0.0)
+
+
+@pytest.mark.parametrize("orders", [1, 2])
+def test_very_unequal_weights(orders: int) -> None:
+    a = TABLES["three-way"]
+    rng = np.random.default_rng(6)
+    x, w = rng.normal(2, 10, a.shape[1]), 10 ** rng.uniform(-orders, orders, a.shape[1])
+    np.testing.assert_allclose(project(a, x, weights=w).x, reference(a, x, w), atol=1e-5)
+
+
+def test_giving_up_is_not_called_infeasible() -> None:
+    a = TABLES["three-way"]
+    with pytest.raises(Infeasible, match="was found in 1 Newton steps"):
+        project(a, np.random.default_rng(0).normal(0, 10, a.shape[1]), max_iterations=1)
+
+
 def test_infinite_weight_keeps_the_cell() -> None:
     a = TABLES["two-way"]
     x = np.random.default_rng(3).uniform(0, 9, a.shape[1])
