@@ -8,6 +8,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from tabprotect.dp.budget import Budget
 from tabprotect.dp.homogeneity import TestResult, goodness_of_fit, homogeneity_test, homogeneity_test_many
 from tabprotect.dp.noise import Noise
@@ -27,3 +30,10 @@ __all__ = [
     "release_histogram",
     "release_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``tp.dp.study`` is imported when it is asked for."""
+    if name == "study":
+        return importlib.import_module("tabprotect.dp.study")
+    raise AttributeError(f"module 'tabprotect.dp' has no attribute {name!r}")

@@ -122,6 +122,14 @@ def test_early_stopping_does_not_change_the_decision() -> None:
     assert run_all(rejection_rates, [base, base]) == [short, short]
 
 
+def test_reached_from_the_package() -> None:
+    import tabprotect as tp
+
+    assert tp.dp.study.STUDIES is STUDIES
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = tp.dp.nothing
+
+
 def test_files(tmp_path: Path) -> None:
     study = null_distribution(quick=True, repetitions=20)
     table, figure = study.save(tmp_path / "new")
