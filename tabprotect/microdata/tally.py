@@ -6,14 +6,14 @@ file, which is how files larger than memory and Spark frames are measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 
+import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from tabprotect.microdata.classes import ClassTable, Sensitive
-from tabprotect.types import BoolArray, FloatArray, IntArray
+from tabprotect.types import FloatArray, IntArray
 
 BINS = 21  # class sizes 1..20, and 21 or more
 
@@ -82,70 +82,76 @@ def ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole > 0 else 0.0
 
 
-def spreads(table: ClassTable, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Ranges r, r⁽⁻¹⁾ and r⁽⁻ᶠ⁾ of every class: all values, without the smallest, without the largest.
+def spread(table: ClassTable, values: FloatArray) -> FloatArray:
+    """Range r of the sensitive values of every class; a missing value (−∞) is infinitely far from all but another missing value."""
+    with np.errstate(invalid="ignore"):
+        return np.where(table.high == table.low, 0.0, values[table.high] - values[table.low])
 
-    A missing value (−∞) is at distance 0 from another missing value and infinitely far from anything else.
+
+@nb.njit(cache=True, nogil=True)
+def _gap(high, low, values):  # type: ignore[no-untyped-def]
+    return 0.0 if high == low else values[high] - values[low]
+
+
+@nb.njit(cache=True, nogil=True)
+def _sums(size, own, distinct, low, low2, high2, high, values, c, people, known):  # type: ignore[no-untyped-def]
+    """n, n1, in_pairs, a2, b2, n_2, a3, b3, n_3, F1, F2, F3 and the histogram of class sizes, in one pass.
+
+    A class that does not agree contributes to n(2) the records whose removal makes it agree: both of two, or a lone smallest or largest one;
+    to n(3) likewise for the tolerance. ``own / size`` is 1 unless missing keys match anything.
     """
-
-    def gap(high: npt.NDArray[np.int32], low: npt.NDArray[np.int32]) -> FloatArray:
-        with np.errstate(invalid="ignore"):
-            return np.where(high == low, 0.0, values[high] - values[low])
-
-    return gap(table.high, table.low), gap(table.high, table.low2), gap(table.high2, table.low)
-
-
-def alike(table: ClassTable) -> tuple[BoolArray, FloatArray]:
-    """Which classes have one sensitive value, and how many records of each other class stand in the way of that: its part of n(2)."""
-    same = table.distinct == 1
-    two = table.distinct == 2
-    lone = (table.low2 == table.high).astype(np.float64) + (table.high2 == table.low)
-    return same, np.where(two, np.where(table.size == 2, 2.0, lone * (table.size >= 3)), 0.0)
-
-
-def near(table: ClassTable, values: FloatArray, tolerance: float) -> tuple[BoolArray, FloatArray]:
-    """Which classes lie within the tolerance, and each other class's part of n(3)."""
-    r, without_low, without_high = spreads(table, values)
-    close = r <= tolerance
-    lone = (without_low <= tolerance).astype(np.float64) + (without_high <= tolerance)
-    return close, np.where(close, 0.0, np.where(table.size == 2, 2.0, lone))
+    out = np.zeros(12)
+    histogram = np.zeros(BINS, np.int64)
+    for j in range(len(size)):
+        f, mine = size[j], float(own[j])
+        histogram[min(f, BINS) - 1] += 1
+        out[0] += mine
+        if f == 1:
+            out[1] += mine
+            out[9] += people[j] if known else 0
+        elif f == 2:
+            out[2] += mine
+        if distinct[j] == 1:
+            out[3] += mine
+            out[10] += people[j] if known else 0
+            if f > 1:
+                out[4] += mine
+        elif distinct[j] == 2:
+            lone = 2 if f == 2 else (low2[j] == high[j]) + (high2[j] == low[j])
+            out[5] += lone * mine / f
+        if c < 0:
+            continue
+        if _gap(high[j], low[j], values) <= c:
+            out[6] += mine
+            out[11] += people[j] if known else 0
+            if f > 1:
+                out[7] += mine
+        else:
+            lone = 2 if f == 2 else (_gap(high[j], low2[j], values) <= c) + (_gap(high2[j], low[j], values) <= c)
+            out[8] += lone * mine / f
+    return out, histogram
 
 
 def tally(
     table: ClassTable, sensitive: Sensitive | None, tolerance: float | None, population: IntArray | None = None
 ) -> Tally:
     """Sum a class table; ``population`` has the population frequency F_j of every class."""
-    size, own = table.size, table.own
-    if not len(size):
+    if not len(table):
         return Tally()
-    one = size == 1
-    many = size >= 2
-
-    def records(mask: BoolArray) -> float:
-        return float(own[mask].sum(dtype=np.int64))
-
-    def people(mask: BoolArray) -> float:
-        return 0.0 if population is None else float(population[mask].sum())
-
-    found: dict[str, object] = {
-        "n": float(own.sum(dtype=np.int64)),
-        "classes": float(len(size)),
-        "n1": records(one),
-        "in_pairs": records(size == 2),
-        "F1": people(one),
-        "k": float(size.min()),
-        "histogram": tuple(np.bincount(np.minimum(size, BINS), minlength=BINS + 1)[1:].tolist()),
-    }
-    if sensitive is not None:
-        same, lone = alike(table)
-        found |= {
-            "a2": records(same), "b2": records(same & many), "n_2": float((lone * own / size).sum()), "F2": people(same),
-            "l": float(table.distinct.min()), "entropy": float(table.entropy.min()),
-            "recursive": float(table.recursive.max()), "t": float(table.t.max()),
-        }  # fmt: skip
-        if tolerance is not None and sensitive.values is not None:
-            close, lone = near(table, sensitive.values, tolerance)
-            found |= {
-                "a3": records(close), "b3": records(close & many), "n_3": float((lone * own / size).sum()), "F3": people(close),
-            }  # fmt: skip
-    return Tally(**found)  # type: ignore[arg-type]
+    values = None if sensitive is None else sensitive.values
+    c = -1.0 if tolerance is None or values is None else float(tolerance)
+    out, histogram = _sums(
+        table.size, table.own, table.distinct, table.low, table.low2, table.high2, table.high,
+        np.zeros(1) if values is None else values, c,
+        np.zeros(1, np.int64) if population is None else population, population is not None,
+    )  # fmt: skip
+    n, n1, in_pairs, a2, b2, n_2, a3, b3, n_3, f1, f2, f3 = out.tolist()
+    found = Tally(
+        n=n, classes=len(table), n1=n1, in_pairs=in_pairs, F1=f1, k=float(table.size.min()), histogram=tuple(histogram.tolist())
+    )  # fmt: skip
+    if sensitive is None:
+        return found
+    return replace(
+        found, a2=a2, b2=b2, n_2=n_2, a3=a3, b3=b3, n_3=n_3, F2=f2, F3=f3, l=float(table.distinct.min()),
+        entropy=float(table.entropy.min()), recursive=float(table.recursive.max()), t=float(table.t.max()),
+    )  # fmt: skip

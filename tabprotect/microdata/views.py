@@ -11,7 +11,7 @@ import numpy as np
 from tabprotect.microdata.classes import ClassTable, Sensitive
 from tabprotect.microdata.frames import Frame, make_frame
 from tabprotect.microdata.keyed import Keyed
-from tabprotect.microdata.tally import near, spreads
+from tabprotect.microdata.tally import spread
 from tabprotect.microdata.wildcard import Matches
 from tabprotect.types import IntArray
 
@@ -47,9 +47,9 @@ class View:
             columns[f"t{end}"] = table.t
             exposed = table.distinct == 1
             if attribute is not None and attribute.values is not None:
-                columns[f"range{end}"] = spreads(table, attribute.values)[0]
+                columns[f"range{end}"] = spread(table, attribute.values)
                 if tolerance is not None:
-                    exposed = near(table, attribute.values, tolerance)[0]
+                    exposed = columns[f"range{end}"] <= tolerance
             columns[f"exposed{end}"] = exposed
         return columns
 
