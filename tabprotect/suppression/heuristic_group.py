@@ -119,7 +119,7 @@ def build(
     left = np.array([n.sense == BOTH for n in needs])
     met = np.zeros(len(needs), bool)
     moves: list[Move] = []
-    for attempt in range(6):
+    for _ in range(6):
         if not left.any() or stop.done:
             break
         ids = np.flatnonzero(left)

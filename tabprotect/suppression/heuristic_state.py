@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tabprotect.suppression.moves import BOTH, Move, Need, meets, stack
+from tabprotect.suppression.moves import BOTH, Move, Need, Router, meets, needs_of, stack
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.problem import Pattern
+from tabprotect.suppression.reach import reaches
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 
@@ -106,6 +107,23 @@ class Witnessed:
             moves=self.problem.expand_moves(stack(signed, self.problem.n)),
             info=dict(info),
         )
+
+
+def witnessed(problem: Reduced, hidden: BoolArray) -> Witnessed | None:
+    """Witnesses for all needs inside a pattern, or None where one has none."""
+    state = Witnessed(problem, needs_of(problem))
+    router = Router(problem, np.flatnonzero(hidden | problem.free))
+    cost = 1e-3 + state.price / max(1.0, float(state.price.max(initial=0.0)))
+    for i in range(len(state.needs)):
+        move = router.route(state.needs[i], cost)
+        if move is not None:
+            state.put(i, move)
+            continue
+        found = reaches(problem, state.needs[i], hidden | problem.free)
+        if isinstance(found, float):
+            return None
+        state.replace(i, [(Need(state.needs[i].cell, sense, level), m) for sense, level, m in found])
+    return state
 
 
 def adjacent(problem: Reduced, cells: IntArray) -> IntArray:

@@ -26,12 +26,13 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 class Reduced:
     """A problem over groups of tied cells: group g moves by ``y_g``, original cell i by ``factor[i] * y[group[i]]`` (−1: never).
 
-    ``weights[g]`` is what hiding the group costs beyond the cells hidden anyway; ``needed`` groups carry a requirement and are hidden
+    ``lines`` are all relations, ``matrix`` an independent part of them. ``weights[g]`` is what hiding the group costs beyond the cells hidden anyway; ``needed`` groups carry a requirement and are hidden
     in every safe pattern, so their weight is already in ``base``.
     """
 
     origin: Problem
     matrix: Any
+    lines: Any
     down: FloatArray
     up: FloatArray
     weights: FloatArray
@@ -260,13 +261,31 @@ def reduce(problem: Problem) -> Reduced:
     needed[[r.cell for r in needs]] = True
     base = problem.fixed_cost + float(weights[needed & ~free].sum())
     spread = sp.csr_array((f, (inside, g)), shape=(n, k))
-    reduced = sp.csr_array(matrix @ spread)
-    reduced.data[np.abs(reduced.data) < 1e-12] = 0.0
-    reduced.eliminate_zeros()
-    reduced.sort_indices()
-    reduced = reduced[np.flatnonzero(np.diff(reduced.indptr) > 0), :]
-    reduced = sp.csr_array(reduced[np.flatnonzero(independent_rows(reduced)), :]) if reduced.shape[0] else reduced
-    return Reduced(problem, reduced, down, up, weights, free | needed, needs, group, factor, base)
+    lines = distinct_rows(sp.csr_array(matrix @ spread))
+    rows = np.flatnonzero(independent_rows(lines)) if lines.shape[0] else np.zeros(0, np.int64)
+    return Reduced(
+        problem, sp.csr_array(lines[rows, :]), lines, down, up, weights, free | needed, needs, group, factor, base
+    )
+
+
+def distinct_rows(matrix: Any) -> Any:
+    """The rows that are not empty and not a copy (up to the sign) of an earlier one."""
+    a = sp.csr_array(matrix)
+    a.data[np.abs(a.data) < 1e-12] = 0.0
+    a.eliminate_zeros()
+    a.sort_indices()
+    seen: set[tuple[bytes, bytes]] = set()
+    keep = []
+    for r in range(a.shape[0]):
+        part = slice(a.indptr[r], a.indptr[r + 1])
+        if part.start == part.stop:
+            continue
+        data = a.data[part] * np.sign(a.data[part.start])
+        key = (a.indices[part].tobytes(), data.tobytes())
+        if key not in seen:
+            seen.add(key)
+            keep.append(r)
+    return sp.csr_array(a[np.array(keep, dtype=np.int64), :])
 
 
 def _translate(

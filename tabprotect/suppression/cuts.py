@@ -1,0 +1,139 @@
+"""Valid inequalities Σ c·z ≥ 1 of the cell suppression polytope, each from a combination of relations.
+
+For any multipliers π of the relations and δ = ±e_p − Mᵀπ, every move y satisfies ±y_p = δ·y ≤ Σ max(δ_j up_j, −δ_j down_j) z_j. A pattern
+that meets (p, ±, r) therefore has Σ c_j z_j ≥ r: the capacity cut of Fischetti and Salazar-González (Management Science 47, 2001). The
+part of the cells hidden anyway is taken off both sides and no coefficient needs to be larger than what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tabprotect.suppression.preprocess import Reduced
+from tabprotect.suppression.problem import Requirement
+from tabprotect.types import FloatArray, IntArray
+
+DUST = 1e-11
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Σ coefficients · z[cells] ≥ 1, or ≥ z[head] when there is a head."""
+
+    cells: IntArray
+    coefficients: FloatArray
+    head: int = -1
+
+    @property
+    def key(self) -> tuple[bytes, bytes, int]:
+        return self.cells.tobytes(), np.round(self.coefficients, 6).tobytes(), self.head
+
+    def violation(self, x: FloatArray) -> float:
+        """How much the point misses the cut by."""
+        target = 1.0 if self.head < 0 else float(x[self.head])
+        return target - float(self.coefficients @ x[self.cells])
+
+
+def reach(problem: Reduced, delta: FloatArray) -> FloatArray:
+    """What each cell adds at most to δ·y when hidden."""
+    with np.errstate(invalid="ignore"):
+        c = np.where(delta > DUST, delta * problem.up, np.where(delta < -DUST, -delta * problem.down, 0.0))
+    return c
+
+
+def capacity_cut(problem: Reduced, total: FloatArray, level: float) -> Cut | None:
+    """The cut Σ total_j z_j ≥ level with the free cells taken off, clipped and scaled; None where it says nothing.
+
+    A cut without cells says that the requirement cannot be met at all.
+    """
+    left = level - float(total[problem.free].sum())
+    if not left > 1e-9 * level:
+        return None
+    cells = np.flatnonzero((total > 0) & ~problem.free)
+    c = np.minimum(total[cells], left) / left
+    order = np.argsort(c, kind="stable")
+    dropped = np.cumsum(c[order])
+    k = int(np.searchsorted(dropped, 1e-5, side="right"))  # coefficients so small that taking them at 1 costs nothing
+    if k:
+        rest = 1.0 - float(dropped[k - 1])
+        keep = np.sort(order[k:])
+        cells, c = cells[keep], np.minimum(c[keep] / rest, 1.0)
+    c[c > 1 - 1e-9] = 1.0
+    return Cut(cells, c)
+
+
+def requirement_cut(problem: Reduced, requirement: Requirement, duals: dict[int, FloatArray]) -> Cut | None:
+    """The capacity cut of a requirement from multipliers for each direction it needs (sense 0: the sum of both)."""
+    total = np.zeros(problem.n)
+    for sense, pi in duals.items():
+        delta = -(problem.matrix.T @ pi)
+        delta[requirement.cell] += sense
+        total += reach(problem, delta)
+    return capacity_cut(problem, total, requirement.level)
+
+
+def line_cuts(problem: Reduced) -> list[Cut]:
+    """For every requirement and every relation of its cell: what the other cells of that relation must be able to take."""
+    cuts = []
+    by_cell = problem.lines.tocsc()
+    for r in problem.requirements:
+        for row in by_cell.indices[by_cell.indptr[r.cell] : by_cell.indptr[r.cell + 1]]:
+            part = slice(problem.lines.indptr[row], problem.lines.indptr[row + 1])
+            cells, a = problem.lines.indices[part], problem.lines.data[part]
+            own = float(a[cells == r.cell][0])
+            delta = np.zeros(problem.n)
+            delta[cells] = -a / own
+            delta[r.cell] = 0.0
+            total = np.zeros(problem.n)
+            for sense in (1, -1) if r.sense == 0 else (r.sense,):
+                total += reach(problem, sense * delta)
+            cut = capacity_cut(problem, total, r.level)
+            if cut is not None:
+                cuts.append(cut)
+    return cuts
+
+
+def bridge_cut(problem: Reduced, cell: int, support: IntArray) -> Cut | None:
+    """z_cell ≤ Σ z over the other cells of a combination of relations: a secondary that can be deduced exactly is useless."""
+    others = support[support != cell]
+    if problem.free[others].any():
+        return None
+    return Cut(others.astype(np.int64), np.ones(len(others)), head=cell)
+
+
+def line_bridges(problem: Reduced, x: FloatArray, least: float = 1e-3) -> list[Cut]:
+    """Violated bridge cuts from single relations, all of them at once."""
+    lines = problem.lines
+    rows = np.repeat(np.arange(lines.shape[0]), np.diff(lines.indptr))
+    sums = np.bincount(rows, weights=x[lines.indices], minlength=lines.shape[0])
+    entry = np.flatnonzero(2 * x[lines.indices] > sums[rows] + least)
+    cuts = []
+    for k in entry:
+        cell, row = int(lines.indices[k]), rows[k]
+        if problem.free[cell]:
+            continue
+        cut = bridge_cut(problem, cell, lines.indices[lines.indptr[row] : lines.indptr[row + 1]])
+        if cut is not None:
+            cuts.append(cut)
+    return cuts
+
+
+class Pool:
+    """All cuts found so far, each once."""
+
+    def __init__(self) -> None:
+        self.cuts: list[Cut] = []
+        self._keys: set[tuple[bytes, bytes, int]] = set()
+
+    def add(self, cuts: Iterable[Cut]) -> list[Cut]:
+        """Keep the new ones, and return them."""
+        new = []
+        for cut in cuts:
+            if cut.key not in self._keys:
+                self._keys.add(cut.key)
+                self.cuts.append(cut)
+                new.append(cut)
+        return new

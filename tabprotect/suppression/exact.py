@@ -1,0 +1,87 @@
+"""Optimal complementary suppression on any table: cutting planes, then a tree, with a safe incumbent from the first second.
+
+M. Fischetti and J.J. Salazar-González, "Solving the cell suppression problem on tabular data with linear constraints", Management Science
+47 (2001) 1008–1027. The master chooses cells; the outsider's linear programs say which choices leave a cell unprotected and why. The
+heuristic's pattern comes first, so that at any moment there is something safe to return, and reduced costs can fix cells.
+"""
+
+from __future__ import annotations
+
+from tabprotect.solve.stop import Stop
+from tabprotect.suppression import exact_highs, exact_scip, heuristic, heuristic_mip
+from tabprotect.suppression.exact_root import Root, cut_root, round_up
+from tabprotect.suppression.heuristic_local import improve
+from tabprotect.suppression.heuristic_state import Witnessed, witnessed
+from tabprotect.suppression.moves import Router
+from tabprotect.suppression.preprocess import Reduced, reduce
+from tabprotect.suppression.problem import Pattern, Problem
+
+
+def solve(problem: Problem, stop: Stop, seed: int = 0, start: Pattern | None = None, tree: str = "auto") -> Pattern:
+    """The cheapest safe pattern, or the best found within the limit with a lower bound; raises `Infeasible` if there is none.
+
+    ``start`` is a safe pattern to begin with; ``tree`` is "scip", "highs" or "auto" (SCIP where installed).
+
+    >>> from tabprotect.table.examples import d272
+    >>> t = d272()
+    >>> t = t.protect(t.find(size="Total")).protect(t.find(industry="D272"))
+    >>> t = t.with_status((t.values > 0) & (t.values <= 2), "u").with_levels(t.values <= 2, spl=1)
+    >>> pattern = solve(Problem.from_table(t), Stop(time_limit=30))
+    >>> pattern.optimal, pattern.bound
+    (True, 40.0)
+    """
+    reduced = reduce(problem)
+    state = _start(reduced, stop, seed, start)
+    stop.tell("first safe pattern", cost=state.cost, bound=problem.fixed_cost)
+    bound, proved = reduced.base, state.cost <= reduced.base
+    info: dict[str, object] = {"cells": reduced.n, "relations": reduced.matrix.shape[0]}
+    if not proved and not stop.done:
+        bound, proved, state = _search(reduced, state, stop, seed, tree, info)
+    if proved:
+        bound = state.cost
+    return state.pattern(bound=min(bound, state.cost), optimal=proved, method="exact", **info)
+
+
+def _start(problem: Reduced, stop: Stop, seed: int, start: Pattern | None) -> Witnessed:
+    if start is not None:
+        given = witnessed(problem, problem.contract(start.suppressed))
+        if given is not None:
+            return given
+    return heuristic.construct(problem, stop, seed)
+
+
+def _search(
+    problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
+) -> tuple[float, bool, Witnessed]:
+    """Root, neighbourhoods, root again with cells fixed, tree."""
+    if len(state.secondaries):
+        state = heuristic.restart(problem, state, stop.part(0.08), seed, tries=3)
+        improve(state, Router(problem), stop.part(0.05), seed, patience=60)
+    root = cut_root(problem, state, stop.part(0.4))
+    info["root"] = root.bound
+    if _closed(root, state):
+        return state.cost, True, state
+    heuristic_mip.search(state, root.pool.cuts, root.x, stop.part(0.35), seed, bound=root.lift(root.bound), patience=40)
+    if _closed(root, state):
+        return state.cost, True, state
+    info["open"] = root.fix(state.cost)
+    if stop.done:
+        return root.lift(root.bound), False, state
+    if tree == "scip" or (tree == "auto" and exact_scip.available()):
+        search = exact_scip.Tree(root, state, stop, seed)
+        bound, finished, hidden = search.run()
+        info["nodes"] = int(search.model.getNNodes())
+    else:
+        bound, finished, hidden = exact_highs.run(root, state, stop)
+    if problem.cost(hidden) < state.cost - 1e-9 * abs(state.cost):
+        better = witnessed(problem, hidden)
+        if better is not None and better.cost < state.cost:
+            state = better
+        else:
+            finished = False
+    bound = min(round_up(problem, bound), state.cost)
+    return bound, finished or bound >= state.cost - 1e-9 * abs(state.cost), state
+
+
+def _closed(root: Root, state: Witnessed) -> bool:
+    return root.lift(root.bound) >= state.cost - 1e-9 * abs(state.cost)

@@ -1,0 +1,111 @@
+"""The root of the branch-and-cut: cutting planes on the linear relaxation, from cheap to dear, with cells fixed by reduced costs.
+
+Order of the cuts (each stage until it stalls): single relations of the requirements, bridge cuts from single relations, the outsider's
+programs with true capacities, then with capacities capped at the level together with bridge cuts from programs of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tabprotect.solve.stop import Stop
+from tabprotect.suppression.cuts import Cut, Pool, line_bridges, line_cuts
+from tabprotect.suppression.heuristic_state import Witnessed
+from tabprotect.suppression.master import Master, fixable
+from tabprotect.suppression.preprocess import Reduced
+from tabprotect.suppression.problem import Requirement
+from tabprotect.suppression.separation import Separator, satisfied
+from tabprotect.types import FloatArray
+
+
+@dataclass
+class Root:
+    """The relaxation at its best: bound, point, and everything a tree or a neighbourhood search can go on with."""
+
+    problem: Reduced
+    pool: Pool
+    master: Master
+    separator: Separator
+    bound: float
+    x: FloatArray
+    reduced: FloatArray
+    requirements: list[Requirement] = field(default_factory=list)
+    finished: bool = False
+
+    def lift(self, value: float) -> float:
+        """A bound rounded up where costs are whole numbers."""
+        return round_up(self.problem, value)
+
+    def fix(self, best: float) -> int:
+        """Fix what no cheaper pattern can contain or lack; how many cells are still open."""
+        step = 1.0 if self.problem.origin.integer_weights else 0.0
+        self.master.fix(*fixable(self.bound, self.reduced, self.x, best, step))
+        return int((~self.problem.free & ~self.master.fixed_out & ~self.master.fixed_in).sum())
+
+
+def round_up(problem: Reduced, value: float) -> float:
+    """The next whole number (less a tolerance) where all costs are whole, else the value less a tolerance."""
+    slack = 1e-6 * max(1.0, abs(value) * 1e-3)
+    return float(np.ceil(value - slack)) if problem.origin.integer_weights else value - slack
+
+
+def cut_root(problem: Reduced, state: Witnessed, stop: Stop) -> Root:
+    """Cut until no stage finds anything worth its time."""
+    master, separator, pool = Master(problem), Separator(problem), Pool()
+    requirements = sorted(problem.requirements, key=lambda r: (-r.level, r.cell, r.sense))
+    root = Root(
+        problem, pool, master, separator, problem.base, problem.free.astype(float), np.zeros(problem.n), requirements
+    )
+    master.add(pool.add(line_cuts(problem)))
+    history: list[float] = []
+    capped = False
+    while True:
+        answer = master.solve(stop.left)
+        if answer is None:
+            break
+        value, root.x, root.reduced = answer
+        root.bound = max(root.bound, value)
+        history.append(value)
+        stop.tell("root", cost=state.cost, bound=root.lift(root.bound))
+        if root.lift(root.bound) >= state.cost - 1e-9 * abs(state.cost) or stop.done:
+            break
+        root.fix(state.cost)
+        master.purge()
+        new = pool.add(line_bridges(problem, root.x)) + pool.add(_round(root, capped, stop))
+        stalled = len(history) > 6 and history[-1] - history[-6] < 4e-4 * max(1.0, abs(history[-1]))
+        if (not new or stalled) and not stop.done:
+            if capped:
+                root.finished = True
+                break
+            capped, history = True, []
+        if stop.done:
+            break
+        master.add(new)
+    return root
+
+
+def _round(root: Root, capped: bool, stop: Stop) -> list[Cut]:
+    """One pass over all requirements, and over the cells that are partly hidden once capacities are capped."""
+    cuts = []
+    done = np.zeros(len(root.requirements), bool)
+    for i, r in enumerate(root.requirements):
+        if stop.done:
+            return cuts
+        if done[i]:
+            continue
+        cut, moves = root.separator.requirement(root.x, r, capped=capped, time_limit=min(5.0, stop.left))
+        if cut is not None:
+            cuts.append(cut)
+        elif not capped:
+            done |= satisfied(root.requirements, moves)
+    if capped:
+        open_cells = np.flatnonzero((root.x > 0.1) & ~root.problem.free)
+        for j in open_cells[np.argsort(-root.x[open_cells], kind="stable")][:150]:
+            if stop.done:
+                break
+            bridge = root.separator.bridge(root.x, int(j), time_limit=min(5.0, stop.left))
+            if bridge is not None:
+                cuts.append(bridge)
+    return cuts

@@ -1,0 +1,233 @@
+"""The tree in SCIP: one branch-and-cut with a constraint handler that asks the outsider's programs for cuts (extra ``scip``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tabprotect.errors import SolverUnavailable
+from tabprotect.solve.stop import Stop
+from tabprotect.suppression import heuristic_mip
+from tabprotect.suppression.cuts import Cut, line_bridges
+from tabprotect.suppression.exact_root import Root
+from tabprotect.suppression.heuristic_state import Witnessed
+from tabprotect.suppression.master import row_arrays
+from tabprotect.suppression.moves import Router
+from tabprotect.suppression.separation import WHOLE
+from tabprotect.types import BoolArray, FloatArray
+
+
+def available() -> bool:
+    """Whether PySCIPOpt can be imported."""
+    from importlib.util import find_spec
+
+    return find_spec("pyscipopt") is not None
+
+
+class Tree:
+    """The model in SCIP, the incumbent with its witnesses, and the callbacks between them."""
+
+    def __init__(self, root: Root, state: Witnessed, stop: Stop, seed: int) -> None:
+        try:
+            import pyscipopt
+        except ImportError as error:
+            raise SolverUnavailable(
+                "the tree search in SCIP needs PySCIPOpt: pip install 'tabprotect[scip]'"
+            ) from error
+        self.kind = pyscipopt
+        self.root, self.state, self.stop = root, state, stop
+        self.problem = root.problem
+        self.router = Router(self.problem)
+        self.rng = np.random.default_rng(seed)
+        self.searched, self.size, self.injected = 0.0, 8.0, state.cost
+        self.turn = 0
+        self.model = pyscipopt.Model("suppression")
+        self._parameters(seed)
+        self.vars: dict[int, Any] = {}
+        self._build()
+
+    def _parameters(self, seed: int) -> None:
+        m = self.model
+        m.hideOutput()
+        m.setParam("limits/time", min(1e9, self.stop.left))
+        m.setParam("misc/catchctrlc", False)
+        m.setParam("randomization/randomseedshift", seed % 2**31)
+        m.setParam("misc/allowstrongdualreds", False)
+        m.setParam("misc/allowweakdualreds", False)
+        m.setParam("presolving/maxrounds", 0)
+        m.setParam("separating/maxroundsroot", 30)
+        m.setHeuristics(self.kind.SCIP_PARAMSETTING.OFF)
+
+    def _build(self) -> None:
+        m, problem, master = self.model, self.problem, self.root.master
+        for j in master.columns:
+            j = int(j)
+            if master.fixed_out[j]:
+                continue
+            self.vars[j] = m.addVar(
+                f"z{j}", vtype="B", obj=float(problem.weights[j]), lb=1.0 if master.fixed_in[j] else 0.0
+            )
+        m.addObjoffset(problem.base)
+        for cut in master.active():
+            cells, c, rhs = row_arrays(cut)
+            terms = [(self.vars[int(j)], float(v)) for j, v in zip(cells, c, strict=True) if int(j) in self.vars]
+            if cut.head >= 0 and cut.head not in self.vars:
+                continue
+            m.addCons(self.kind.quicksum(v * z for z, v in terms) >= rhs, removable=True)
+        handler = _handler(self)
+        m.includeConshdlr(handler, "outsider", "every requirement can be met", sepapriority=10, enfopriority=-10, chckpriority=-10,
+                          sepafreq=1, propfreq=-1, eagerfreq=-1, maxprerounds=0, delaysepa=False, needscons=False)  # fmt: skip
+        self.handler = handler
+        finder = _finder(self)
+        m.includeHeur(finder, "neighbourhoods", "chooses cells anew", "N", priority=100000, freq=1, maxdepth=-1,
+                      timingmask=self.kind.SCIP_HEURTIMING.AFTERLPNODE)  # fmt: skip
+        self.inject()
+
+    def inject(self, finder: Any = None) -> bool:
+        """Give SCIP the incumbent."""
+        hidden = self.state.hidden
+        solution = self.model.createSol(finder)
+        for j, z in self.vars.items():
+            self.model.setSolVal(solution, z, 1.0 if hidden[j] else 0.0)
+        if any(hidden[j] for j in np.flatnonzero(self.root.master.fixed_out)):
+            return False
+        self.injected = self.state.cost
+        return bool(self.model.addSol(solution))
+
+    def point(self, solution: Any = None) -> FloatArray:
+        """A solution of SCIP as a point over all cells."""
+        x = self.problem.free.astype(float)
+        for j, z in self.vars.items():
+            x[j] = min(1.0, max(0.0, self.model.getSolVal(solution, z)))
+        return x
+
+    def row(self, cut: Cut) -> bool:
+        """Add a cut to the relaxation; whether that shows the node infeasible."""
+        m = self.model
+        cells, c, rhs = row_arrays(cut)
+        row = m.createEmptyRowUnspec("cut", lhs=rhs, rhs=None, local=False, modifiable=False, removable=True)
+        m.cacheRowExtensions(row)
+        for j, v in zip(cells, c, strict=True):
+            z = self.vars.get(int(j))
+            if z is not None:
+                m.addVarToRow(row, z, float(v))
+        m.flushRowExtensions(row)
+        infeasible = bool(m.addCut(row, forcecut=True))
+        m.releaseRow(row)
+        return infeasible
+
+    def separate(self, x: FloatArray, *, whole: bool) -> list[Cut]:
+        """Violated cuts: all requirements at a whole point, a few in turn at a fractional one."""
+        root = self.root
+        cuts = line_bridges(self.problem, x, 1e-2)
+        n = len(root.requirements)
+        found = 0
+        for k in range(n):
+            if self.stop.done or (not whole and (found >= 4 or k >= 12)):
+                break
+            r = root.requirements[(self.turn + k) % n]
+            least = WHOLE if whole else 1e-3
+            cut, _ = root.separator.requirement(
+                x, r, capped=not whole, least=least, time_limit=max(self.stop.left, 0.5)
+            )
+            if cut is not None:
+                cuts.append(cut)
+                found += 1
+                if whole and found >= 8:
+                    break
+        self.turn = (self.turn + 12) % n
+        return cuts
+
+    def safe(self, x: FloatArray) -> bool:
+        """Whether a whole point meets every requirement."""
+        for r in self.root.requirements:
+            cut, _ = self.root.separator.requirement(x, r, capped=False, least=WHOLE)
+            if cut is not None:
+                return False
+        return True
+
+    def search(self, finder: Any) -> bool:
+        """A slice of neighbourhood search, at most as long as the tree itself has taken."""
+        tree_time = self.model.getSolvingTime() - self.searched
+        found = False
+        while self.searched < 0.6 * tree_time and not self.stop.done:
+            before, start = self.state.cost, self.stop.seconds
+            own = heuristic_mip.region(self.state, round(self.size), self.rng)
+            heuristic_mip.step(self.state, own, self.root.pool.cuts, self.root.x, self.router, self.stop, self.rng, 1.5)
+            took = self.stop.seconds - start
+            self.size = float(np.clip(self.size * (0.85 if took > 1.2 else 1.07), 2.0, 60.0))
+            self.searched += took
+            if self.state.cost < before:
+                self.stop.tell("tree", cost=self.state.cost, bound=self.bound)
+        if self.state.cost < self.injected:
+            found = self.inject(finder)
+        return found
+
+    @property
+    def bound(self) -> float:
+        return max(self.root.bound, float(self.model.getDualbound()))
+
+    def run(self) -> tuple[float, bool, BoolArray]:
+        """Lower bound, whether the tree is finished, and SCIP's best pattern."""
+        self.model.optimize()
+        finished = self.model.getStatus() in ("optimal", "infeasible")
+        best = self.model.getBestSol() if self.model.getNSols() else None
+        hidden = self.problem.free.copy() if best is None else self.point(best) > 0.5
+        if best is None:
+            hidden = self.state.hidden
+        bound = self.state.cost if self.model.getStatus() == "infeasible" else self.bound
+        return min(bound, 1e300), finished, hidden
+
+
+def _handler(tree: Tree) -> Any:
+    kind = tree.kind
+
+    class Outsider(kind.Conshdlr):  # type: ignore[misc,name-defined]
+        """Every requirement can be met by a movement of hidden cells."""
+
+        def conscheck(self, constraints: Any, solution: Any, *rest: Any) -> dict[str, Any]:
+            good = tree.safe(np.round(tree.point(solution)))
+            return {"result": kind.SCIP_RESULT.FEASIBLE if good else kind.SCIP_RESULT.INFEASIBLE}
+
+        def consenfolp(self, constraints: Any, n: int, infeasible: bool) -> dict[str, Any]:
+            return self._cut(whole=True)
+
+        def consenfops(self, constraints: Any, n: int, infeasible: bool, *rest: Any) -> dict[str, Any]:
+            good = tree.safe(np.round(tree.point()))
+            return {"result": kind.SCIP_RESULT.FEASIBLE if good else kind.SCIP_RESULT.INFEASIBLE}
+
+        def conssepalp(self, constraints: Any, n: int) -> dict[str, Any]:
+            if tree.stop.done:
+                tree.model.interruptSolve()
+                return {"result": kind.SCIP_RESULT.DIDNOTRUN}
+            return self._cut(whole=False)
+
+        def _cut(self, *, whole: bool) -> dict[str, Any]:
+            x = tree.point()
+            cuts = tree.separate(np.round(x) if whole else x, whole=whole)
+            tree.root.pool.add(cuts)
+            if any([tree.row(cut) for cut in cuts]):
+                return {"result": kind.SCIP_RESULT.CUTOFF}
+            if cuts:
+                return {"result": kind.SCIP_RESULT.SEPARATED}
+            return {"result": kind.SCIP_RESULT.FEASIBLE if whole else kind.SCIP_RESULT.DIDNOTFIND}
+
+        def conslock(self, constraint: Any, kind_: Any, down: int, up: int) -> None:
+            for z in tree.vars.values():
+                tree.model.addVarLocksType(z, kind_, down, up)
+
+    return Outsider()
+
+
+def _finder(tree: Tree) -> Any:
+    kind = tree.kind
+
+    class Finder(kind.Heur):  # type: ignore[misc,name-defined]
+        """Neighbourhood search between the nodes."""
+
+        def heurexec(self, timing: Any, infeasible: bool) -> dict[str, Any]:
+            found = tree.search(self)
+            return {"result": kind.SCIP_RESULT.FOUNDSOL if found else kind.SCIP_RESULT.DIDNOTFIND}
+
+    return Finder()
