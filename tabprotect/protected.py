@@ -15,6 +15,7 @@ from tabprotect.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from tabprotect.report.style import Symbols
 
@@ -104,6 +105,13 @@ class Protected:
 
         self._refuse_unsafe()
         return write_excel(self, path, symbols=symbols)
+
+    def plot(self) -> Figure:
+        """Map of the table: published, sensitive and complementary cells, no hidden value."""
+        from tabprotect.report.plots import pattern
+
+        self._refuse_unsafe()
+        return pattern(self)
 
     def _repr_html_(self) -> str:
         from tabprotect.report.html import fragment

@@ -66,7 +66,7 @@ def grids(picture: Picture) -> str:
     index = np.full(int(np.prod(sizes)), -1)
     index[np.ravel_multi_index(tuple(np.asarray(picture.codes).T), sizes)] = np.arange(len(picture.values))
     index = index.reshape(sizes)
-    rows, columns = (0, None) if len(dims) == 1 else _shape(dims)
+    rows, columns = (0, None) if len(dims) == 1 else shape(dims)
     others = [k for k in range(len(dims)) if k not in (rows, columns)]
     parts, drawn = [], 0
     for combination in itertools.product(*[range(sizes[k]) for k in others]):
@@ -85,7 +85,7 @@ def grids(picture: Picture) -> str:
     return "\n".join(parts)
 
 
-def _shape(dims: Sequence[Any]) -> tuple[int, int]:
+def shape(dims: Sequence[Any]) -> tuple[int, int]:
     """The longest dimension goes down, the last of the others across."""
     rows = max(range(len(dims)), key=lambda k: len(dims[k]))
     columns = max((k for k in range(len(dims)) if k != rows), key=lambda k: (len(dims[k]) <= 14, len(dims[k])))
