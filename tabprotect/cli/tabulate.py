@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tabprotect.cli.common import console, print_json
+from tabprotect.cli.common import print_json, progress_line
 from tabprotect.cli.tables import parse_by
 from tabprotect.errors import InputError
 from tabprotect.table.hierarchy import Hierarchy
@@ -56,7 +56,7 @@ def tabulate(
     if not data.exists():
         raise InputError("no such file", file=data)
     values: Any = None if not value else value[0] if len(value) == 1 else value
-    with console.status("tabulating"):
+    with progress_line("tabulating") as listen:
         table = make(
             data,
             by=_hierarchies(by),
@@ -72,6 +72,7 @@ def tabulate(
             negative=negative,
             nan=nan,
             memory=memory,
+            progress=listen,
             name=data.stem,
         )
     if rule is not None:

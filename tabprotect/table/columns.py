@@ -104,6 +104,8 @@ def scan_file(con: Any, path: Path, text: Sequence[str] = ()) -> Any:
 
     suffix = "".join(path.suffixes).lower()
     try:
+        if path.is_dir():  # as Spark and others write one
+            return con.read_parquet(f"{path}/**/*.parquet")
         if ".parquet" in suffix or ".pq" in suffix:
             return con.read_parquet(str(path))
         if any(s in suffix for s in (".csv", ".tsv", ".txt")):

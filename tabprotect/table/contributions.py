@@ -16,8 +16,9 @@ class Contributions:
     """Per cell: number of contributors, the largest contributions in descending order, and the total they are compared with.
 
     ``top`` is cells × k, zero where a cell has fewer contributors; ``weights`` are the sampling weights of the top contributors
-    (None: all one). ``holdings`` is the same with every group of firms counted as one respondent. ``ids`` are the respondents'
-    numbers in the cell when there is just one of them (−1 otherwise), which is what singleton protection needs. ``asked`` (cells × k)
+    (None: all one). ``holdings`` is the same with every group of firms counted as one respondent. ``ids`` has the number
+    of the respondent where a cell has just one (−1 otherwise), which is what singleton protection needs; `tabulate` makes it from the
+    respondent's name, so that it is the same in all tables. ``asked`` (cells × k)
     tells which of the top contributors asked for protection (the request rule). ``total`` is the weighted sum when there are weights (then
     ``unweighted`` is the plain one), and the sum of absolute contributions when negative ones are ranked by size.
     """

@@ -93,7 +93,7 @@ def units(values: FloatArray, most: int = 6) -> int:
     return 0
 
 
-def check_size(dims: Sequence[Dimension], most: int = 200_000_000) -> None:
+def check_size(dims: Sequence[Dimension], most: int = 50_000_000) -> None:
     """Refuse products of dimensions that are too large to be held."""
     n = math.prod(len(d) for d in dims)
     if n > most:

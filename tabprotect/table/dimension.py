@@ -48,7 +48,8 @@ def as_hierarchy(spec: Any, found: Sequence[str], total: str | None, name: str) 
         if isinstance(spec, Hierarchy):
             return spec
         if isinstance(spec, Digits):
-            return spec.resolve(c for c in found if c != total)
+            label = total if total is not None and spec.total == "Total" else spec.total
+            return Digits(spec.widths, label).resolve(c for c in found if c != label)
         if isinstance(spec, str | Path):
             return Hierarchy.from_hrc(spec, total=total or "Total")
         if isinstance(spec, Mapping):

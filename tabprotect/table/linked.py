@@ -150,7 +150,10 @@ def cells_by_codes(tables: Sequence[Any], names: Sequence[str]) -> IntArray:
     for table, own in zip(tables, names, strict=True):
         if not table.dims:
             raise InputError(f"table {own!r} has no dimensions: name the shared cells with shared=…")
-    return np.unique(np.column_stack(keys), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    same = np.zeros(len(keys[0]), np.int64)
+    for key in keys:  # renumbered after every dimension, so that the products stay small
+        same = np.unique(same * (int(key.max()) + 1) + key, return_inverse=True)[1].reshape(-1)
+    return same
 
 
 def _by_pairs(tables: Sequence[Table], names: Sequence[str], pairs: Iterable[Any]) -> IntArray:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +23,7 @@ class Source:
     """A lazy frame and the ways to put a small list beside it and to read its rows in batches."""
 
     frame: nw.LazyFrame[Any]
+    scratch: str
 
     def lookup(self, codes: Sequence[str], positions: Sequence[int]) -> nw.LazyFrame[Any]:
         """Two columns ``code`` and ``pos`` in the engine of the frame."""
@@ -33,12 +31,15 @@ class Source:
 
         native = self.frame.to_native()
         if self.frame.implementation.is_duckdb():
-            texts = ",".join("'" + c.replace("'", "''") + "'" for c in codes)
-            numbers = ",".join(map(str, positions))
-            # a query on the relation runs in its own connection, which may be the caller's
-            return nw.from_native(
-                native.query("source", f"SELECT unnest([{texts}]) AS code, unnest([{numbers}]::BIGINT[]) AS pos")
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            path = f"{self.scratch}/{uuid.uuid4().hex}.parquet"
+            pq.write_table(
+                pa.table({"code": pa.array(codes, pa.string()), "pos": pa.array(positions, pa.int64())}), path
             )
+            # a query on the relation runs in its own connection, which may be the caller's; literals would be parsed again and again
+            return nw.from_native(native.query("source", f"SELECT code, pos FROM read_parquet('{path}')"))
         rows = list(zip(codes, map(int, positions), strict=True))
         return nw.from_native(native.sparkSession.createDataFrame(rows, "code string, pos long"))
 
@@ -56,16 +57,18 @@ def batches(frame: nw.LazyFrame[Any]) -> Iterator[pa.Table]:
         yield table.slice(start, BATCH)
 
 
-def scan(data: Any, columns: Sequence[str], text: Sequence[str], memory: str) -> Source:
+def scan(data: Any, columns: Sequence[str], text: Sequence[str], memory: str, scratch: str) -> Source:
     """The named columns of ``data`` as a lazy frame.
 
     DuckDB relations and Spark frames stay where they are. CSV and Parquet files are scanned by an embedded DuckDB that uses at
-    most ``memory`` and then its temporary folder; frames in memory are handed to it without copying where possible.
+    most ``memory`` and then the folder ``scratch``; frames in memory are handed to it without copying where possible.
     """
     import narwhals as nw
 
     if is_path(data):
-        return Source(_select(nw.from_native(scan_file(_connect(memory), Path(data), text)), columns, data))
+        return Source(
+            _select(nw.from_native(scan_file(_connect(memory, scratch), Path(data), text)), columns, data), scratch
+        )
     try:
         frame = nw.from_native(data)
     except TypeError:
@@ -73,12 +76,12 @@ def scan(data: Any, columns: Sequence[str], text: Sequence[str], memory: str) ->
     if isinstance(frame, nw.LazyFrame):
         engine = frame.implementation
         if engine.is_duckdb() or engine.is_pyspark() or engine.is_pyspark_connect():
-            return Source(_select(frame, columns, None))
+            return Source(_select(frame, columns, None), scratch)
         data = _select(frame, columns, None).to_native()
     import pyarrow as pa
 
     table = pa.table(arrow_columns(data, list(columns)))
-    return Source(nw.from_native(_connect(memory).from_arrow(table)))
+    return Source(nw.from_native(_connect(memory, scratch).from_arrow(table)), scratch)
 
 
 def _select(frame: Any, columns: Sequence[str], path: Any) -> Any:
@@ -89,18 +92,10 @@ def _select(frame: Any, columns: Sequence[str], path: Any) -> Any:
     return frame.select(*dict.fromkeys(columns))
 
 
-def _connect(memory: str) -> Any:
+def _connect(memory: str, scratch: str) -> Any:
     import duckdb
 
     try:
-        return quiet_duckdb({"memory_limit": memory, "temp_directory": _scratch()})
+        return quiet_duckdb({"memory_limit": memory, "temp_directory": scratch})
     except duckdb.Error as error:
         raise InputError(f"memory={memory!r} is not a size such as '2GB': {str(error).splitlines()[0]}") from None
-
-
-@cache
-def _scratch() -> str:
-    """A folder for what does not fit in memory, removed when the process ends."""
-    folder = tempfile.mkdtemp(prefix="tabprotect-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tabprotect.errors import InputError
+from tabprotect.solve.stop import Listener, Stop
 from tabprotect.table.contributions import Contributions
 from tabprotect.table.cube import cube_codes, cube_relations, fill_margins
 from tabprotect.table.dimension import read_by, total_labels
@@ -37,6 +39,7 @@ def tabulate(
     variable: str = "variable",
     name: str = "",
     memory: str = "2GB",
+    progress: Listener | None = None,
 ) -> Table:
     """Make a table from records, with the number of contributors and the largest contributions of every cell and total.
 
@@ -69,6 +72,8 @@ def tabulate(
         Records without an amount: ``"error"``, ``"drop"`` or ``"zero"``.
     memory
         How much memory the embedded DuckDB may use before it goes to disk.
+    progress
+        Called with a ``Progress`` (of ``tabprotect.solve.stop``) now and then.
 
     Data in memory and in files are aggregated by DuckDB, Spark frames by Spark, with the same expressions and the same result. Amounts with up to
     six decimals are added up exactly.
@@ -87,21 +92,25 @@ def tabulate(
     values = [value] if value is None or isinstance(value, str) else list(value)
     roles = [Roles(v, contributor, holding, weight, request) for v in values]
     columns = [*specs, *(c for r in roles for c in r.columns)]
-    source = scan(df, columns, [*specs, *(c for c in (contributor, holding) if c)], memory)
-    labels = total_labels(total, specs)
-    tables = [_one_variable(prepare(source, specs, labels, r, policy), r, top, policy) for r in roles]
+    labels, text = total_labels(total, specs), [*specs, *(c for c in (contributor, holding) if c)]
+    stop, tables = Stop(listener=progress), []
+    with tempfile.TemporaryDirectory(prefix="tabprotect-") as scratch:
+        source = scan(df, columns, text, memory, scratch)
+        for role in roles:
+            stop.tell("checking records")
+            tables.append(_one_variable(prepare(source, specs, labels, role, policy), role, top, policy, stop))
     if value is None or isinstance(value, str):
         return tables[0].replace(name=name)
     names = ["count" if v is None else v for v in values]
     return side_by_side(tables, names, [v is None for v in values], variable, name)
 
 
-def _one_variable(records: Records, roles: Roles, top: int, policy: Policy) -> Table:
+def _one_variable(records: Records, roles: Roles, top: int, policy: Policy, stop: Stop) -> Table:
     keys = [f"key_{roles.contributor}"] if roles.contributor else []
-    own, values = _respondents(records, records.frame, keys, roles, top, policy)
+    own, values = _respondents(records, records.frame, keys, roles, top, policy, stop)
     if roles.holding is not None:
         frame, group = _holding_keys(records.frame, keys[0], f"key_{roles.holding}")
-        own = replace(own, holdings=_respondents(records, frame, group, roles, top, policy)[0])
+        own = replace(own, holdings=_respondents(records, frame, group, roles, top, policy, stop)[0])
     return Table(
         values,
         cube_relations(records.dims),
@@ -130,7 +139,7 @@ def _holding_keys(frame: Any, contributor: str, holding: str) -> tuple[Any, list
 
 
 def _respondents(
-    records: Records, frame: Any, keys: list[str], roles: Roles, top: int, policy: Policy
+    records: Records, frame: Any, keys: list[str], roles: Roles, top: int, policy: Policy, stop: Stop
 ) -> tuple[Contributions, FloatArray]:
     """Contributions per cell of the respondents that ``keys`` tell apart (none: every record is one), and the values of the cells."""
     import narwhals as nw
@@ -155,8 +164,9 @@ def _respondents(
         frame = frame.group_by(*keys, "cell").agg(*sums).sort(*keys, "cell")
     absolute = policy.negative == "absolute"
     state = TopK(records.dims, top, weighted=bool(weight), asked=bool(request), absolute=absolute)
-    for starts, rows in _runs(batches(frame), keys):
-        state.add(starts, *rows)
+    for starts, rows, names in _runs(batches(frame), keys):
+        state.add(starts, *rows, names)
+        stop.tell("adding up", done=state.respondents)
     shape = state.leaf_sizes.tolist()
     xs, ws = max(records.x_scale, 1), max(records.w_scale, 1)
     plain = fill_margins(state.value.reshape(shape), records.dims) / xs
@@ -177,8 +187,8 @@ def _respondents(
 Rows = tuple[IntArray, FloatArray, FloatArray, BoolArray]
 
 
-def _runs(tables: Iterator[Any], keys: Sequence[str]) -> Iterator[tuple[IntArray, Rows]]:
-    """Batches that hold whole respondents: where each one starts (and the end), and the columns cell, x, wx, asked."""
+def _runs(tables: Iterator[Any], keys: Sequence[str]) -> Iterator[tuple[IntArray, Rows, IntArray]]:
+    """Batches that hold whole respondents: where each one starts (and the end), the columns cell, x, wx, asked, and their numbers."""
     import pyarrow as pa
 
     rest = None
@@ -192,9 +202,10 @@ def _runs(tables: Iterator[Any], keys: Sequence[str]) -> Iterator[tuple[IntArray
         end = int(starts[-1]) if keys else table.num_rows
         rest = table.slice(end)
         if end:
-            yield (starts if keys else np.append(starts, end)), _arrays(table.slice(0, end))
+            bounds = starts if keys else np.append(starts, end)
+            yield bounds, _arrays(table.slice(0, end)), _numbers(table, keys, bounds[:-1])
     if rest is not None and rest.num_rows:
-        yield np.array([0, rest.num_rows]), _arrays(rest)
+        yield np.array([0, rest.num_rows]), _arrays(rest), _numbers(rest, keys, np.array([0]))
 
 
 def _starts(table: Any, keys: Sequence[str]) -> IntArray:
@@ -209,6 +220,20 @@ def _starts(table: Any, keys: Sequence[str]) -> IntArray:
         column = table.column(key)
         new[1:] |= pc.not_equal(column.slice(1), column.slice(0, table.num_rows - 1)).to_numpy()
     return np.flatnonzero(new)
+
+
+def _numbers(table: Any, keys: Sequence[str], starts: IntArray) -> IntArray:
+    """A number for every respondent that depends on the name alone: the same in every table made of the same respondents."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not keys or len(starts) == 0:
+        return np.zeros(0, np.int64)
+    texts = [pc.cast(table.column(key).take(pa.array(starts)), pa.string()) for key in keys]
+    names = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\0")
+    hashed = pd.util.hash_array(names.to_numpy(zero_copy_only=False), categorize=False)
+    return (hashed >> np.uint64(1)).astype(np.int64)
 
 
 def _arrays(table: Any) -> Rows:

@@ -40,9 +40,12 @@ class TopK:
         self._asked = np.zeros((n if asked else 0, room), np.bool_)
         self._touched = np.zeros(n, np.int64)
         self.respondents = 0
+        self._names: list[IntArray] = []
 
-    def add(self, starts: IntArray, leaf: IntArray, x: FloatArray, wx: FloatArray, asked: BoolArray) -> None:
-        """Rows of whole respondents: respondent i has rows starts[i] to starts[i+1]."""
+    def add(
+        self, starts: IntArray, leaf: IntArray, x: FloatArray, wx: FloatArray, asked: BoolArray, names: IntArray
+    ) -> None:
+        """Rows of whole respondents: respondent i has rows starts[i] to starts[i+1] and the number names[i] (or none at all)."""
         _add(
             (starts, leaf, x, wx, asked, self.respondents, self.absolute),
             (self.leaf_sizes, self.starts, self.above, np.empty(self.longest, np.int64)),
@@ -51,6 +54,7 @@ class TopK:
             self._touched,
         )
         self.respondents += len(starts) - 1
+        self._names.append(names)
 
     @property
     def count(self) -> IntArray:
@@ -60,7 +64,11 @@ class TopK:
     @property
     def ids(self) -> IntArray:
         """The number of the only respondent of each cell, −1 for cells with none or several."""
-        return np.where(self.state[:, COUNT] == 1, self.state[:, WHO], -1).astype(np.int64)
+        ids = np.full(len(self.state), -1, np.int64)
+        alone = self.state[:, COUNT] == 1
+        if alone.any():
+            ids[alone] = np.concatenate(self._names)[self.state[alone, WHO].astype(np.int64)]
+        return ids
 
     @property
     def top(self) -> FloatArray:

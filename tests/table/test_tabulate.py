@@ -128,8 +128,7 @@ def test_one_firm_with_several_records_counts_once() -> None:
     table = tp.tabulate(df, by=["region"], value="x", contributor="firm")
     assert table.freq.tolist() == [2, 1, 2]
     assert table.contributions.top.tolist() == [[7, 5, 0], [3, 0, 0], [5, 4, 0]]
-    # the only respondent of N is firm a, which is number 0 in alphabetical order
-    assert table.contributions.ids.tolist() == [-1, 0, -1]
+    assert (table.contributions.ids >= 0).tolist() == [False, True, False]
 
 
 def test_holdings_are_one_respondent_and_lone_firms_their_own() -> None:
@@ -150,6 +149,23 @@ def test_a_firm_named_like_a_holding_is_not_that_holding() -> None:
     df = {"firm": ["g", "b"], "group": [None, "g"], "region": ["N", "N"], "x": [1.0, 2.0]}
     known = tp.tabulate(df, by="region", value="x", contributor="firm", holding="group").contributions
     assert known.holdings.count.tolist() == [2, 2]
+
+
+def test_a_lone_respondent_has_the_same_number_in_all_tables() -> None:
+    df = {"firm": [3, 3, 5, 4], "region": ["N", "N", "S", "W"], "nace": ["a", "b", "c", "c"], "x": [1, 2, 4, 8]}
+    regions = tp.tabulate(df, by="region", value="x", contributor="firm")
+    trades = tp.tabulate({**df, "firm": ["3", "3", "5", "4"]}, by="nace", value="x", contributor="firm")
+    of = dict(zip(regions.dims[0].codes, regions.contributions.ids.tolist(), strict=True))
+    assert len({of["N"], of["S"], of["W"], of["Total"]}) == 4
+    assert of["Total"] == -1
+    assert trades.contributions.ids.tolist() == [-1, of["N"], of["N"], -1]
+
+
+def test_progress_is_told() -> None:
+    news: list[Any] = []
+    tp.tabulate(records(), by="kind", value="turnover", contributor="firm", progress=news.append)
+    assert [n.phase for n in news] == ["checking records", "adding up", "adding up"]
+    assert news[-1].done == 40
 
 
 def test_weights_and_requests() -> None:
@@ -349,6 +365,31 @@ OPTIONS: dict[str, Any] = {
     "weight": "w",
     "request": "asks",
 }
+
+
+def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
+    df = records()
+    folder = tmp_path / "many"
+    (folder / "part=1").mkdir(parents=True)
+    df.iloc[:100].to_parquet(folder / "part=1" / "a.parquet")
+    df.iloc[100:].to_parquet(folder / "b.parquet")
+    same(tp.tabulate(df, **OPTIONS), tp.tabulate(folder, **OPTIONS))
+
+
+def test_the_default_connection_of_duckdb() -> None:
+    table = tp.tabulate(
+        duckdb.sql("SELECT * FROM (VALUES ('a', 1.25::DECIMAL(9, 2)), ('b', 2.5)) t(k, x)"), by="k", value="x"
+    )
+    assert table.values.tolist() == [3.75, 1.25, 2.5]
+
+
+def test_a_hundred_thousand_codes() -> None:
+    codes = [f"{i:06d}" for i in range(100_000)]
+    table = tp.tabulate(
+        pa.table({"c": codes, "x": range(100_000)}), by={"c": tp.Hierarchy.from_digits([2, 2, 2])}, value="x"
+    )
+    assert table.values[0] == sum(range(100_000))
+    assert table.values[table.cell(c="0102")] == sum(range(10_200, 10_300))
 
 
 @pytest.mark.parametrize("engine", ["polars", "polars-lazy", "arrow", "duckdb", "parquet", "csv", "mapping"])
