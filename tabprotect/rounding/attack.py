@@ -37,7 +37,7 @@ def published_room(table: Table, values: FloatArray, info: dict[str, Any]) -> tu
         low[shown_base], high[shown_base] = unit, base[shown_base]
         low[other] = high[other] = values[other]
     else:
-        reach = base * (1 + int(info["widened"]))
+        reach: Any = base * (1 + int(info["widened"]))
         # adjacent and not equal: a value one whole base away would have stayed where it was
         reach = reach - unit if info["zero_restricted"] else reach
         low, high = values - reach, values + reach

@@ -31,7 +31,7 @@ def fifty_additive(grid: Grid, network: Network | None, stop: Stop, *, backend: 
     leaning = np.where(grid.target > 0, np.where(drawn == 1, 0.75, 0.25), 0.0)
     if network is not None:
         return nearest_by_flow(grid, network, seed=seed, prefer=leaning)[0], 0
-    found = nearest_by_program(replace(grid, target=leaning), stop, backend=backend, seed=seed)
+    found = nearest_by_program(replace(grid, target=leaning), stop, backend=backend, seed=seed, gap=0.02)
     return found.x, found.widened
 
 
@@ -63,7 +63,7 @@ def unbiased_additive(
             low=np.where(between, 0, 0),
             high=np.where(between, 1, 0),
         )
-        found = nearest_by_program(face, stop, backend=backend, seed=int(rng.integers(2**31)), gap=0.02)
+        found = nearest_by_program(face, stop, backend=backend, seed=int(rng.integers(2**31)), quick=True)
         v = found.x + np.where(between, 0, settled)
         if found.widened or stop.done:
             return v, False, found.widened

@@ -172,7 +172,7 @@ def _anneal(
 ):
     n = len(free)
     for _ in range(steps):
-        a = free[rng.integers(n)]
+        a = free[int(rng.random() * n)]
         step = 1 if rng.random() < 0.5 else -1
         if x[a] + step > high[a] or x[a] + step < low[a]:
             step = -step
@@ -183,10 +183,10 @@ def _anneal(
         b = -1
         if rng.random() < 0.8 and ptr[a + 1] > ptr[a]:
             # the partner from one of the totals of a, so that this total keeps its sum
-            i = col[ptr[a] + rng.integers(ptr[a + 1] - ptr[a])]
+            i = col[ptr[a] + int(rng.random() * (ptr[a + 1] - ptr[a]))]
             size = dptr[i + 1] - dptr[i]
             for _try in range(8):
-                c = dcol[dptr[i] + rng.integers(size)]
+                c = dcol[dptr[i] + int(rng.random() * size)]
                 if c != a and low[c] <= x[c] - step <= high[c]:
                     b = c
                     break
