@@ -11,7 +11,7 @@ import numpy as np
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contributions:
     """Per cell: number of contributors, the largest contributions in descending order, and the total they are compared with.
 
@@ -31,6 +31,11 @@ class Contributions:
     ids: IntArray | None = None
     asked: BoolArray | None = None
     unweighted: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        # never the amounts: they are what has to be protected
+        extra = [n for n in ("weights", "holdings", "ids", "asked") if getattr(self, n) is not None]
+        return f"<Contributions: {len(self.count):,} cells, top {self.top.shape[1]}{', '.join(['', *extra])}>"
 
     def take(self, cells: Any) -> Contributions:
         """The contributions of some cells (indices or mask), in that order."""
