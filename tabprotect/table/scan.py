@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,19 @@ class Source:
             return nw.from_native(native.query("source", f"SELECT code, pos FROM read_parquet('{path}')"))
         rows = list(zip(codes, map(int, positions), strict=True))
         return nw.from_native(native.sparkSession.createDataFrame(rows, "code string, pos long"))
+
+
+@contextmanager
+def engine_errors(data: Any) -> Iterator[None]:
+    """What goes wrong while the engine reads (a bad line in a file, not enough memory) is told as an InputError."""
+    import duckdb
+    from narwhals.exceptions import NarwhalsError
+
+    try:
+        yield
+    except (duckdb.Error, NarwhalsError) as error:
+        text = " ".join(str(error).split())[:500]
+        raise InputError(f"the records could not be read: {text}", file=data if is_path(data) else None) from None
 
 
 def batches(frame: nw.LazyFrame[Any]) -> Iterator[pa.Table]:

@@ -16,7 +16,7 @@ from tabprotect.table.cube import cube_codes, cube_relations, fill_margins
 from tabprotect.table.dimension import read_by, total_labels
 from tabprotect.table.mixed import side_by_side
 from tabprotect.table.records import Policy, Records, Roles, prepare
-from tabprotect.table.scan import batches, scan
+from tabprotect.table.scan import batches, engine_errors, scan
 from tabprotect.table.table import PROTECTED, SAFE, Table
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
@@ -94,7 +94,7 @@ def tabulate(
     columns = [*specs, *(c for r in roles for c in r.columns)]
     labels, text = total_labels(total, specs), [*specs, *(c for c in (contributor, holding) if c)]
     stop, tables = Stop(listener=progress), []
-    with tempfile.TemporaryDirectory(prefix="tabprotect-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="tabprotect-") as scratch, engine_errors(df):
         source = scan(df, columns, text, memory, scratch)
         for role in roles:
             stop.tell("checking records")

@@ -376,6 +376,31 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
     same(tp.tabulate(df, **OPTIONS), tp.tabulate(folder, **OPTIONS))
 
 
+@pytest.mark.parametrize("damage", ["late text", "ragged", "truncated", "not a file", "binary"])
+def test_damaged_files(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    lines = ["k,x", *["a,1"] * 60_000]
+    if damage == "late text":
+        path.write_text("\n".join([*lines, "b,two"]))
+    elif damage == "ragged":
+        path.write_text("\n".join([*lines, "b,2,3,4", "c"]))
+    elif damage == "truncated":
+        path = tmp_path / "r.parquet"
+        records(2000).to_parquet(path)
+        path.write_bytes(path.read_bytes()[:-200])
+    elif damage == "binary":
+        path.write_bytes(bytes(range(256)) * 100)
+    with pytest.raises(InputError, match=r"r\.(csv|parquet)"):
+        tp.tabulate(path, by="k", value="x")
+
+
+def test_too_little_memory() -> None:
+    rng = np.random.default_rng(0)
+    big = pa.table({"k": rng.integers(0, 50, 400_000), "f": rng.integers(0, 10**9, 400_000), "x": rng.random(400_000)})
+    with pytest.raises(InputError, match=r"could not be read: .*[Mm]emory"):
+        tp.tabulate(big, by="k", value="x", contributor="f", memory="1MB")
+
+
 def test_the_default_connection_of_duckdb() -> None:
     table = tp.tabulate(
         duckdb.sql("SELECT * FROM (VALUES ('a', 1.25::DECIMAL(9, 2)), ('b', 2.5)) t(k, x)"), by="k", value="x"
