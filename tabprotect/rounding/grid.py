@@ -51,9 +51,14 @@ class Grid:
     def values(self, x: IntArray) -> FloatArray:
         """Published values of a choice of steps; added to the origin in steps, so that whole numbers stay whole."""
         plain = self.origin + self.base * x
-        multiples = np.rint(plain / self.base) * self.base
-        # 0.1·3 is not 0.3: a multiple of the base is written as such
-        return np.where(np.abs(multiples - plain) <= CLOSE * np.maximum(1.0, np.abs(plain)), multiples, plain)
+        if np.array_equal(self.base, np.rint(self.base)):
+            return plain
+        # 3·0.1 is not 0.3 in floating point: what is a multiple of a decimal base is written with its decimals
+        for digits in range(1, 10):
+            if np.all(np.abs(self.base * 10.0**digits - np.rint(self.base * 10.0**digits)) <= CLOSE):
+                multiples = np.round(np.rint(plain / self.base) * self.base, digits)
+                return np.where(np.abs(multiples - plain) <= CLOSE * np.maximum(1.0, np.abs(plain)), multiples, plain)
+        return plain
 
     def additive(self, x: IntArray) -> bool:
         """Whether the relations hold."""

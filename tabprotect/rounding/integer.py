@@ -123,6 +123,9 @@ def _program(
     if not result.found:
         return result.status
     x = np.rint(result.x[: grid.n]).astype(np.int64)
+    if model.n > grid.n:
+        further = np.rint(result.x[grid.n :]).astype(np.int64)
+        x = x + further[: grid.n] - further[grid.n :]
     if not grid.additive(x):
         return "failed"
     bound = max(result.bound, _floor(grid)) if inner is None else _floor(grid)
