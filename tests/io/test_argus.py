@@ -211,7 +211,7 @@ def test_tables_that_the_format_cannot_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.tab", "t.rda", "region.hrc"])
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_damaged_tables_parse_or_raise_input_error(tmp_path: Path, name: str, data: st.DataObject) -> None:
     files = {"t.tab": TAB.encode(), "t.rda": RDA.encode(), "region.hrc": HRC.encode()}
@@ -311,7 +311,7 @@ def test_encodings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["m.asc", "m.rda"])
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_damaged_microdata_parse_or_raise_input_error(tmp_path: Path, name: str, data: st.DataObject) -> None:
     files = {"m.asc": MICRO.encode(), "m.rda": MICRO_RDA.encode()}
@@ -369,7 +369,7 @@ def test_apriori_errors_name_the_line(tmp_path: Path, line: str) -> None:
         tp.read_apriori(tmp_path / "x.hst")
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(content=damaged(HST.encode()))
 def test_damaged_apriori_files_parse_or_raise_input_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.hst").write_bytes(content)

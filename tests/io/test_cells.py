@@ -184,7 +184,7 @@ def test_errors_quote_no_cells(tmp_path: Path) -> None:
 
 # -- damage ------------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.json", "t.parquet", "t.json"])
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_damaged_files_parse_or_raise_input_error(tmp_path: Path, name: str, data: st.DataObject) -> None:
     table = tp.examples.d272().mark(tp.rules.Threshold(2))
@@ -242,7 +242,7 @@ FOREIGN = b"region,sex,n\nN,f,3\nN,m,4\nS,m,5\nTotal,Total,12\n"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_damaged_foreign_files_parse_or_raise_input_error(tmp_path: Path, ending: str, data: st.DataObject) -> None:
     path = tmp_path / f"foreign.{ending}"

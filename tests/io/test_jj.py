@@ -210,7 +210,7 @@ def test_missing_files_and_directories(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(content=damaged(EXAMPLE.encode()))
 def test_damaged_files_parse_or_raise_input_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "damaged.jj"
