@@ -124,6 +124,10 @@ def _number(text: str) -> Number:
     return Fraction(text) if "." in text or "e" in text or "/" in text else int(text)
 
 
+def _size(x: Number) -> Number:
+    return x if x >= 0 else -x
+
+
 def _problems(body: dict[str, Any]) -> list[str]:
     if body.get("format") != FORMAT:
         return [f"unknown format {body.get('format')!r}"]
@@ -140,17 +144,17 @@ def _problems(body: dict[str, Any]) -> list[str]:
     start, columns, coefficients = 0, body["relations"]["cells"], body["relations"]["coefficients"]
     for r, (end, rhs) in enumerate(zip(body["relations"]["ends"], body["rhs"], strict=True)):
         total: Number = -_number(rhs)
-        size: Number = abs(total)
+        size = _size(total)
         for k in range(start, end):
             cell, c = columns[k], _number(coefficients[k])
             if cell in rows_of:
                 rows_of[cell].append((r, c))
             part = c * values[cell]
             total += part
-            size += abs(part)
+            size += _size(part)
         start = end
         # published decimals may carry the rounding of binary floats, nothing more
-        if abs(total) * 10**9 > size:
+        if _size(total) * 10**9 > size:
             problems.append(f"relation {r} does not hold in the table itself")
     for i in range(n):
         low, high = lb[i], ub[i]
