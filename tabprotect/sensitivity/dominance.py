@@ -20,7 +20,7 @@ class Dominance(SensitivityRule):
     ``boundary`` is ``">="`` (the report of 2008) or ``">"`` (τ-ARGUS). Level: (100/k)·(x₁ + … + xₙ) − X above and below, the amount that added to the rest of
     the cell brings the share down to k percent; with ``">="`` a hair (1e-9 of it) more, because k percent itself is still too much.
 
-    Reference: A. Hundepool et al., Statistical Disclosure Control (2012), section 4.2.1.
+    Reference: A. Hundepool et al., Statistical Disclosure Control (2012).
 
     >>> from tabprotect.sensitivity import Contributions
     >>> known = Contributions(count=[3], top=[[90.0, 6.0]], total=[100.0])

@@ -20,8 +20,8 @@ class PriorPosterior(SensitivityRule):
     contributors may pool what they know. Level: (p/q)·x₁ − R above and below, the least amount for which an intruder who subtracts the own
     contribution from the upper end of the cell's interval overestimates x₁ by p percent.
 
-    References: L. Willenborg, T. de Waal, Elements of Statistical Disclosure Control (2001), ch. 6; A. Hundepool et al., Statistical Disclosure
-    Control (2012), table 4.2.
+    References: L. Willenborg, T. de Waal, Elements of Statistical Disclosure Control (2001); A. Hundepool et al., Statistical Disclosure
+    Control (2012).
 
     >>> from tabprotect.sensitivity import Contributions
     >>> known = Contributions(count=[3], top=[[100.0, 20.0, 5.0]], total=[125.0])

@@ -18,7 +18,7 @@ class Request(SensitivityRule):
     """Sensitive when a contributor who asked for protection has more than ``share`` percent of the cell (any part of it unless given).
 
     Who asked is read from ``table.contributions.asked``, or the cells are given as ``cells`` (mask, indices or codes). Level: ``range`` percent of the value. In
-    trade statistics this is passive confidentiality; τ-ARGUS calls it the request rule (manual 4.1, 2.1.4).
+    trade statistics this is passive confidentiality; τ-ARGUS calls it the request rule.
 
     >>> table = Table([5.0, 100.0], np.zeros((0, 2))).mark(Request(cells=[1]))
     >>> table.primary.tolist(), table.upl.tolist()

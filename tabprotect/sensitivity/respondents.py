@@ -81,7 +81,7 @@ def _checked(known: Contributions, table: Table, needed: int, name: str) -> Cont
 def largest(known: Contributions, n: int) -> FloatArray:
     """Sum of the n largest contributions of each cell.
 
-    A sampled contribution x of weight w stands for w equal respondents, as in τ-ARGUS (manual 4.1, 2.1.3: "sampling weights"): the n
+    A sampled contribution x of weight w stands for w equal respondents, as in τ-ARGUS: the n
     largest of the population are x₁ taken w₁ times, then x₂ taken w₂ times, and so on until n are taken.
     """
     taken = np.zeros(len(known.top))

@@ -134,7 +134,7 @@ def test_level_of_a_count_reaches_the_first_harmless_count(x: list[int], base: i
 
 
 def test_levels_of_the_textbook() -> None:
-    """One cell per row: x₁ = 100, x₂ = 20, rest 5; levels by the formulas of Hundepool et al. (2012), table 4.2."""
+    """One cell per row: x₁ = 100, x₂ = 20, rest 5; levels by the formulas of Hundepool et al. (2012)."""
     table = table_of([[100, 20, 5]])
     assert PPercent(10).assess(table).upl.tolist() == [5.0]
     assert PriorPosterior(10, 50).assess(table).upl.tolist() == [15.0]
