@@ -40,8 +40,7 @@ class Cut:
 def reach(problem: Reduced, delta: FloatArray) -> FloatArray:
     """What each cell adds at most to δ·y when hidden."""
     with np.errstate(invalid="ignore"):
-        c = np.where(delta > DUST, delta * problem.up, np.where(delta < -DUST, -delta * problem.down, 0.0))
-    return c
+        return np.where(delta > DUST, delta * problem.up, np.where(delta < -DUST, -delta * problem.down, 0.0))
 
 
 def capacity_cut(problem: Reduced, total: FloatArray, level: float) -> Cut | None:

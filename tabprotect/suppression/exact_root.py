@@ -88,7 +88,7 @@ def cut_root(problem: Reduced, state: Witnessed, stop: Stop) -> Root:
 
 def _round(root: Root, capped: bool, stop: Stop) -> list[Cut]:
     """One pass over all requirements, and over the cells that are partly hidden once capacities are capped."""
-    cuts = []
+    cuts: list[Cut] = []
     done = np.zeros(len(root.requirements), bool)
     for i, r in enumerate(root.requirements):
         if stop.done:

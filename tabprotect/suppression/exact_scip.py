@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Tree:
 
     def __init__(self, root: Root, state: Witnessed, stop: Stop, seed: int) -> None:
         try:
-            import pyscipopt
+            pyscipopt: Any = import_module("pyscipopt")
         except ImportError as error:
             raise SolverUnavailable(
                 "the tree search in SCIP needs PySCIPOpt: pip install 'tabprotect[scip]'"
@@ -183,7 +184,7 @@ class Tree:
 def _handler(tree: Tree) -> Any:
     kind = tree.kind
 
-    class Outsider(kind.Conshdlr):  # type: ignore[misc,name-defined]
+    class Outsider(kind.Conshdlr):  # type: ignore[name-defined]
         """Every requirement can be met by a movement of hidden cells."""
 
         def conscheck(self, constraints: Any, solution: Any, *rest: Any) -> dict[str, Any]:
@@ -207,7 +208,8 @@ def _handler(tree: Tree) -> Any:
             x = tree.point()
             cuts = tree.separate(np.round(x) if whole else x, whole=whole)
             tree.root.pool.add(cuts)
-            if any([tree.row(cut) for cut in cuts]):
+            infeasible = [tree.row(cut) for cut in cuts]
+            if any(infeasible):
                 return {"result": kind.SCIP_RESULT.CUTOFF}
             if cuts:
                 return {"result": kind.SCIP_RESULT.SEPARATED}
@@ -223,7 +225,7 @@ def _handler(tree: Tree) -> Any:
 def _finder(tree: Tree) -> Any:
     kind = tree.kind
 
-    class Finder(kind.Heur):  # type: ignore[misc,name-defined]
+    class Finder(kind.Heur):  # type: ignore[name-defined]
         """Neighbourhood search between the nodes."""
 
         def heurexec(self, timing: Any, infeasible: bool) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def search(
     while not stop.done and quiet < patience and len(state.secondaries) and state.cost > bound + 1e-9 * abs(bound):
         before = state.cost
         start = stop.seconds
-        own = region(state, int(round(size)), rng)
+        own = region(state, round(size), rng)
         step(state, own, cuts, guide, router, stop, rng, each)
         took = stop.seconds - start
         size = float(np.clip(size * (0.85 if took > 0.8 * each else 1.07), 2.0, 60.0))
@@ -252,16 +252,15 @@ def step(
         barred[own] = True
         for move in new.values():
             barred[move.cells] = False
-        missing = []
+        missing: list[int] = []
         for i in failing:
-            if i not in new:
-                move = router.route(state.needs[i], cost, barred=barred, time_limit=min(1.0, stop.left))
-                if move is None:
-                    missing.append(i)
-                    if len(missing) >= 3:
-                        break
-                else:
-                    new[i] = move
+            if i in new or len(missing) >= 3:
+                continue
+            route = router.route(state.needs[i], cost, barred=barred, time_limit=min(1.0, stop.left))
+            if route is None:
+                missing.append(i)
+            else:
+                new[i] = route
         if not missing:
             for i, move in {**found, **new}.items():
                 state.put(int(i), move)

@@ -35,7 +35,10 @@ class Master:
         """Append rows."""
         if not cuts:
             return
-        starts, index, value, lower = [], [], [], []
+        starts: list[int] = []
+        index: list[int] = []
+        value: list[float] = []
+        lower: list[float] = []
         for cut in cuts:
             starts.append(len(index))
             index += self.position[cut.cells].tolist()

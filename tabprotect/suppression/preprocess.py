@@ -253,7 +253,8 @@ def reduce(problem: Problem) -> Reduced:
     up, down = np.full(k, np.inf), np.full(k, np.inf)
     np.minimum.at(up, g, high)
     np.minimum.at(down, g, low)
-    weights = np.bincount(g, weights=np.where(problem.fixed[inside], 0.0, problem.weights[inside]), minlength=k)
+    own = np.where(problem.fixed[inside], 0.0, problem.weights[inside])
+    weights = np.asarray(np.bincount(g, weights=own, minlength=k), dtype=float)
     free = np.ones(k, bool)
     free[g[~problem.fixed[inside]]] = False
     needs = _translate(problem, group, factor, up, down)

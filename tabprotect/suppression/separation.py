@@ -37,9 +37,9 @@ class Separator:
         up = np.minimum(self.problem.up / level, cap) * x
         down = np.minimum(self.problem.down / level, cap) * x
         if sense > 0:
-            up[cell] = 1.0
+            up[cell] = min(1.0, self.problem.up[cell] / level)
         else:
-            down[cell] = 1.0
+            down[cell] = min(1.0, self.problem.down[cell] / level)
         self.lp.set_bounds(-down, up)
         self.calls += 1
         answer = self.lp.solve({cell: float(sense)}, maximize=True, time_limit=time_limit)
@@ -58,7 +58,9 @@ class Separator:
         time_limit: float = float("inf"),
     ) -> tuple[Cut | None, list[FloatArray]]:
         """A cut for one requirement that x violates, if there is one, and the movements found on the way."""
-        duals, moves, reached = {}, [], 0.0
+        duals: dict[int, FloatArray] = {}
+        moves: list[FloatArray] = []
+        reached = 0.0
         for sense in (1, -1) if r.sense == 0 else (r.sense,):
             level = r.level
             found = self.push(x, r.cell, sense, level, 1.0 if capped else FAR, time_limit)

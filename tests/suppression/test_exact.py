@@ -1,0 +1,267 @@
+"""Exact suppression against enumeration, against the compact model, and on the worked example."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from tabprotect.errors import Infeasible
+from tabprotect.solve.stop import Stop
+from tabprotect.suppression import exact, heuristic
+from tabprotect.suppression.problem import Pattern, Problem, Requirement
+from tabprotect.table.cube import cube_relations, fill_margins
+from tabprotect.table.examples import d272
+from tabprotect.table.hierarchy import Dimension, Hierarchy
+
+FLAT2 = Hierarchy.flat("ab")
+FLAT3 = Hierarchy.flat("abc")
+DEEP = Hierarchy.from_tree({"A": ["A1", "A2"], "B": ["B1", "B2", "B3"]})
+
+
+def cube(rng: np.random.Generator, *hierarchies: Hierarchy) -> tuple[np.ndarray, sp.csr_array]:
+    dims = [Dimension(f"d{k}", h) for k, h in enumerate(hierarchies)]
+    inner = rng.integers(0, 12, [len(h.leaves) for h in hierarchies]).astype(float)
+    return fill_margins(inner, dims), cube_relations(dims)
+
+
+def linked(rng: np.random.Generator) -> tuple[np.ndarray, sp.csr_array]:
+    """Two 2-D tables with the same row totals."""
+    values, rows = cube(rng, FLAT3, FLAT2)
+    n, per = len(values), 3
+    totals = values.reshape(4, per)[:, 0]
+    first = np.minimum(rng.integers(0, 12, 4).astype(float), totals)
+    first[0] = first[1:].sum()
+    second = np.column_stack([first, totals - first])
+    extra = second.ravel()
+    more = sp.lil_array((6, n + len(extra)))
+    for i in range(4):
+        more[i, i * per], more[i, n + 2 * i], more[i, n + 2 * i + 1] = -1, 1, 1
+    for k in range(2):
+        more[4 + k, n + k] = -1
+        for i in range(1, 4):
+            more[4 + k, n + 2 * i + k] = 1
+    wide = sp.hstack([rows, sp.csr_array((rows.shape[0], len(extra)))])
+    return np.concatenate([values, extra]), sp.csr_array(sp.vstack([wide, more.tocsr()]))
+
+
+def arbitrary(rng: np.random.Generator) -> tuple[np.ndarray, sp.csr_array]:
+    """Relations with any coefficients, met by zero movement as every table is."""
+    n, m = 10, 4
+    matrix = np.where(rng.random((m, n)) < 0.5, rng.integers(-2, 3, (m, n)), 0).astype(float)
+    return rng.integers(1, 12, n).astype(float), sp.csr_array(matrix)
+
+
+KINDS = {
+    "2-D": lambda rng: cube(rng, FLAT3, FLAT3),
+    "3-D": lambda rng: cube(rng, FLAT2, FLAT2, FLAT3),
+    "hierarchy": lambda rng: cube(rng, DEEP, FLAT2),
+    "linked": linked,
+    "arbitrary": arbitrary,
+}
+
+
+def instance(kind: str, seed: int, *, sliding: bool = False, keep: bool = False, count: bool = False) -> Problem:
+    rng = np.random.default_rng([seed, sorted(KINDS).index(kind)])
+    values, relations = KINDS[kind](rng)
+    n = len(values)
+    positive = np.flatnonzero(values > 0)
+    primary = rng.choice(positive, min(len(positive), int(rng.integers(1, 4))), replace=False)
+    fixed = np.zeros(n, bool)
+    fixed[primary] = True
+    if keep:
+        fixed[rng.choice(positive)] = True
+    candidates = (values > 0) & ~fixed & (rng.random(n) < 0.9)
+    needs = []
+    for p in primary:
+        level = float(rng.integers(1, 4))
+        if sliding:
+            needs.append(Requirement(int(p), 0, level))
+        else:
+            needs += [Requirement(int(p), 1, level), Requirement(int(p), -1, min(level, float(values[p])))]
+    up = np.full(n, np.inf) if rng.random() < 0.3 else values + 5.0
+    weights = np.ones(n) if count else np.maximum(values, 1.0)
+    return Problem(relations, values.copy(), up, weights, fixed, candidates, tuple(needs), integer_weights=True)
+
+
+def attack(problem: Problem, hidden: np.ndarray, r: Requirement) -> bool:
+    """Whether the requirement holds, by an LP written down independently of the package."""
+    bounds = [
+        (-d, None if np.isinf(u) else u) if h else (0, 0)
+        for d, u, h in zip(problem.down, problem.up, hidden, strict=True)
+    ]
+    reach = 0.0
+    for sense in (1, -1) if r.sense == 0 else (r.sense,):
+        c = np.zeros(problem.n)
+        c[r.cell] = -sense
+        answer = linprog(c, A_eq=problem.relations, b_eq=np.zeros(problem.relations.shape[0]), bounds=bounds)
+        reach += np.inf if answer.status == 3 else -answer.fun
+    return reach >= r.level - 1e-6
+
+
+def safe(problem: Problem, hidden: np.ndarray) -> bool:
+    return all(attack(problem, hidden, r) for r in problem.requirements)
+
+
+def enumerate_optimum(problem: Problem) -> float | None:
+    """Cheapest safe pattern by trying all, cheapest first."""
+    free = np.flatnonzero(problem.candidates)
+    patterns = []
+    for size in range(len(free) + 1):
+        for chosen in itertools.combinations(free, size):
+            patterns.append((problem.weights[list(chosen)].sum(), chosen))
+    everything = problem.fixed | problem.candidates
+    if not safe(problem, everything):
+        return None
+    for cost, chosen in sorted(patterns):
+        hidden = problem.fixed.copy()
+        hidden[list(chosen)] = True
+        if safe(problem, hidden):
+            return float(cost + problem.fixed_cost)
+    return None
+
+
+def compact_optimum(problem: Problem, far: float = 60.0) -> float | None:
+    """The compact model: one movement for every requirement and direction, |y_j| ≤ room_j z_j."""
+    n, m = problem.n, problem.relations.shape[0]
+    blocks = [(r, s) for r in problem.requirements for s in ((1, -1) if r.sense == 0 else (r.sense,))]
+    width = n * (1 + len(blocks))
+    up, down = np.minimum(problem.up, far), np.minimum(problem.down, far)
+    rows = []
+    eye = sp.identity(n, format="csr")
+    for b in range(len(blocks)):
+        pad = [sp.csr_array((n, n))] * len(blocks)
+        flow = [sp.csr_array((m, n))] * len(blocks)
+        flow[b] = problem.relations
+        rows.append(LinearConstraint(sp.csr_array(sp.hstack([sp.csr_array((m, n)), *flow])), 0, 0))
+        pad[b] = eye
+        stacked = sp.hstack([sp.csr_array((n, n)), *pad])
+        rows.append(
+            LinearConstraint(
+                sp.csr_array(stacked - sp.hstack([sp.diags_array(up), sp.csr_array((n, width - n))])), -np.inf, 0
+            )
+        )
+        rows.append(
+            LinearConstraint(
+                sp.csr_array(stacked + sp.hstack([sp.diags_array(down), sp.csr_array((n, width - n))])), 0, np.inf
+            )
+        )
+    for r in problem.requirements:
+        line = np.zeros((1, width))
+        for b, (other, s) in enumerate(blocks):
+            if other is r:
+                line[0, n * (1 + b) + r.cell] = s
+        rows.append(LinearConstraint(line, r.level, np.inf))
+    low, high = np.full(width, -far), np.full(width, far)
+    low[:n] = problem.fixed
+    high[:n] = problem.fixed | problem.candidates
+    cost = np.concatenate([problem.weights, np.zeros(width - n)])
+    kind = np.concatenate([np.ones(n), np.zeros(width - n)])
+    answer = milp(cost, constraints=rows, bounds=Bounds(low, high), integrality=kind)
+    return None if answer.status == 2 else float(answer.fun)
+
+
+def check(problem: Problem, pattern: Pattern) -> None:
+    """The pattern is allowed and safe, and its moves prove it."""
+    assert pattern.suppressed[problem.fixed].all()
+    assert not (pattern.suppressed & ~problem.fixed & ~problem.candidates).any()
+    assert safe(problem, pattern.suppressed)
+    y = pattern.moves.toarray()
+    assert not y[:, ~pattern.suppressed].any()
+    assert np.allclose(problem.relations @ y.T, 0, atol=1e-6)
+    assert (y <= problem.up + 1e-7).all()
+    assert (y >= -problem.down - 1e-7).all()
+    high, low = y.max(axis=0, initial=0.0), y.min(axis=0, initial=0.0)
+    for r in problem.requirements:
+        reach = high[r.cell] if r.sense > 0 else -low[r.cell] if r.sense < 0 else high[r.cell] - low[r.cell]
+        assert reach >= r.level * (1 - 1e-6)
+
+
+def compare(problem: Problem, optimum: float | None, tree: str) -> None:
+    if optimum is None:
+        with pytest.raises(Infeasible):
+            exact.solve(problem, Stop(60), tree=tree)
+        return
+    rough = heuristic.solve(problem, Stop(0.3), seed=1)
+    check(problem, rough)
+    pattern = exact.solve(problem, Stop(60), start=rough, tree=tree)
+    check(problem, pattern)
+    assert pattern.optimal
+    assert problem.cost(pattern.suppressed) == pytest.approx(optimum)
+    assert pattern.bound == pytest.approx(optimum)
+    assert problem.cost(rough.suppressed) >= optimum - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("tree", ["scip", "highs"])
+def test_enumeration(seed: int, tree: str) -> None:
+    rng = np.random.default_rng(seed)
+    values, relations = cube(rng, FLAT2, FLAT3)
+    full = instance("2-D", seed)
+    n = len(values)
+    fixed = np.zeros(n, bool)
+    fixed[rng.choice(np.flatnonzero(values > 0), 2, replace=False)] = True
+    candidates = (values > 0) & ~fixed
+    needs = tuple(Requirement(int(p), s, 1.0) for p in np.flatnonzero(fixed) for s in (1, -1))
+    problem = Problem(
+        relations, values, values + 5, np.maximum(values, 1), fixed, candidates, needs, integer_weights=True
+    )
+    assert full.n == 16
+    compare(problem, enumerate_optimum(problem), tree)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("sliding", [False, True], ids=["two-sided", "sliding"])
+@pytest.mark.parametrize("count", [False, True], ids=["value", "count"])
+@pytest.mark.parametrize("seed", range(5))
+def test_compact_model(kind: str, sliding: bool, count: bool, seed: int) -> None:
+    problem = instance(kind, seed, sliding=sliding, count=count, keep=seed % 2 == 1)
+    compare(problem, compact_optimum(problem), "scip" if seed % 3 else "highs")
+
+
+@pytest.mark.parametrize("objective", ["value", "count"])
+def test_d272(objective: str) -> None:
+    table = d272()
+    table = table.protect(table.find(size="Total")).protect(table.find(industry="D272"))
+    low = (table.values > 0) & (table.values <= 2)
+    # the report assumes that every published class has at least one establishment
+    table = table.with_status(low, "u").with_levels(low, spl=1).with_bounds(lb=np.minimum(table.values, 1))
+    pattern = exact.solve(Problem.from_table(table, objective), Stop(60))
+    assert pattern.optimal
+    assert pattern.bound == (40 if objective == "value" else 10)
+
+
+def test_infeasible_names_cells_and_room() -> None:
+    problem = Problem(
+        sp.csr_array(np.array([[-1.0, 1.0, 1.0]])),
+        np.array([9.0, 4.0, 5.0]),
+        np.array([9.0, 9.0, 9.0]),
+        np.ones(3),
+        np.array([False, True, False]),
+        np.array([False, False, True]),
+        (Requirement(1, -1, 4.0), Requirement(1, 1, 7.0)),
+    )
+    with pytest.raises(Infeasible) as caught:
+        exact.solve(problem, Stop(10))
+    assert caught.value.cells == (1,)
+    assert caught.value.missing[0] == pytest.approx(2.0)
+
+
+def test_cancelled_search_still_returns_a_safe_pattern() -> None:
+    problem = instance("3-D", 3)
+    stop = Stop(60)
+
+    def listen(news: object) -> None:
+        stop.cancel()
+
+    stop.listener = listen
+    check(problem, exact.solve(problem, stop))
+
+
+def test_deterministic() -> None:
+    problem = instance("hierarchy", 2)
+    first, second = (exact.solve(problem, Stop(60), seed=3) for _ in range(2))
+    assert (first.suppressed == second.suppressed).all()
