@@ -27,7 +27,7 @@ Repair = Callable[[FloatArray, int], "FloatArray | None"]
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """min cost·x over 0–1 columns in ``allowed``, rows known so far, the separator, a feasible start and its cost."""
+    """min cost·x over 0–1 columns in ``allowed``, rows known so far, the separator, a feasible start, a bound known already."""
 
     cost: FloatArray
     allowed: BoolArray
@@ -36,6 +36,7 @@ class Program:
     start: FloatArray
     integral: bool
     repair: Repair | None = None
+    bound: float = 0.0
 
     @property
     def cutoff(self) -> float:
@@ -96,7 +97,7 @@ def _solve_sequence(program: Program, stop: Stop, seed: int) -> TreeAnswer:
     h.addCols(n, program.cost[columns], np.zeros(n), np.ones(n), 0, empty, empty, np.zeros(0))
     h.changeColsIntegrality(n, np.arange(n, dtype=np.int32), np.array([highspy.HighsVarType.kInteger] * n))
     add_rows(h, program.rows, at)
-    best, best_cost, bound, nodes = program.start, float(program.cost @ program.start), 0.0, 0
+    best, best_cost, bound, nodes = program.start, float(program.cost @ program.start), program.bound, 0
     while not stop.done:
         h.setOptionValue("time_limit", h.getRunTime() + min(stop.left, 1e7))
         h.run()

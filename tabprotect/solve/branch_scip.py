@@ -1,3 +1,4 @@
+# mypy: disable-error-code="attr-defined"
 """One SCIP tree whose rows come from a Python separator through a constraint handler.
 
 Reference: S. Bolusani et al., "The SCIP Optimization Suite 9.0" (2024), for constraint handlers; G. Codato and M. Fischetti,

@@ -17,7 +17,7 @@ import numpy as np
 from tabprotect.solve.branch import Program, TreeAnswer
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.stop import Stop
-from tabprotect.types import BoolArray, FloatArray, IntArray
+from tabprotect.types import FloatArray, IntArray
 
 RELIABLE = 4
 """Trials of a column in a direction before its average gain is believed."""
@@ -62,6 +62,8 @@ class _Relaxation:
         self.rows: list[Row] = []
         self.inside: list[int] = []
         self.idle: list[int] = []
+        self._start, self._cols = np.zeros(1, np.int64), np.zeros(0, np.int64)
+        self._vals, self._rhs = np.zeros(0), np.zeros(0)
         self.add(program.rows)
 
     def add(self, rows: list[Row]) -> int:
@@ -81,10 +83,16 @@ class _Relaxation:
 
     def recall(self, x: FloatArray) -> int:
         """Bring back rows of the pool that x violates."""
-        present = set(self.inside)
-        back = [
-            i for i, row in enumerate(self.rows) if i not in present and row.slack(x) < -1e-4 * max(1.0, abs(row.rhs))
-        ]
+        if len(self.rows) > len(self._rhs):
+            fresh = self.rows[len(self._rhs) :]
+            self._start = np.concatenate([self._start, self._start[-1:] + np.cumsum([len(r.columns) for r in fresh])])
+            self._cols = np.concatenate([self._cols, *[r.columns for r in fresh]])
+            self._vals = np.concatenate([self._vals, *[r.values for r in fresh]])
+            self._rhs = np.concatenate([self._rhs, [r.rhs for r in fresh]])
+        running = np.concatenate([[0.0], np.cumsum(self._vals * x[self._cols])])
+        slack = running[self._start[1:]] - running[self._start[:-1]] - self._rhs
+        slack[self.inside] = 0.0
+        back = np.flatnonzero(slack < -1e-4 * np.maximum(1.0, np.abs(self._rhs))).tolist()
         self._insert(back)
         return len(back)
 
@@ -101,10 +109,10 @@ class _Relaxation:
         self.inside += which
         self.idle += [0] * len(which)
 
-    def tidy(self, limit: int = 30) -> None:
+    def tidy(self, limit: int = 6) -> None:
         """Leave out rows that have been slack for long."""
         out = [i for i, idle in enumerate(self.idle) if idle > limit]
-        if len(out) > 50:
+        if len(out) > 20:
             self.h.deleteRows(len(out), np.array(out, np.int32))
             gone = set(out)
             self.inside = [r for i, r in enumerate(self.inside) if i not in gone]
@@ -154,7 +162,7 @@ class _Tree:
         self.open: list[_Node] = []
         self.nodes = self.made = 0
         self.root: tuple[float, FloatArray] | None = None
-        self.bound = 0.0
+        self.bound = program.bound
 
     @property
     def cutoff(self) -> float:
@@ -182,7 +190,7 @@ class _Tree:
 
     def run(self) -> bool:
         """Work until the tree is empty (True) or the stop says so."""
-        self.push(0.0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self.push(self.program.bound, np.zeros(0, np.int64), np.zeros(0, np.int64))
         while self.open:
             node = heapq.heappop(self.open)
             if node.bound > self.cutoff:
@@ -204,10 +212,10 @@ class _Tree:
         if (lower > upper).any():
             return True
         self.lp.bounds(lower, upper)
-        value = self._cut(first=self.nodes == 1)
-        if value is None:
+        found = self._cut(first=self.nodes == 1)
+        if found is None:
             return not self.stop.done
-        x, reduced = self.lp.solution()
+        value, x, reduced = found
         if self.nodes == 1:
             self.root = (value, reduced)
         if self.program.repair is not None and self.nodes % REPAIR_EVERY == 1:
@@ -219,8 +227,7 @@ class _Tree:
         one = np.flatnonzero((x > 1 - 1e-9) & ((-reduced > spare) | (lower == 1.0)))
         fractional = np.flatnonzero((x > 1e-6) & (x < 1 - 1e-6))
         if len(fractional) == 0:
-            # an integral point that the separator refused, with no new row: cannot happen with an exact separator
-            raise AssertionError("the separator refuses an integral point without giving a row")
+            raise RuntimeError("the separator refuses an integral point without giving a new row")
         j, down, up = self._branch(x, value, fractional, zero, one)
         if j < 0:
             return not self.stop.done
@@ -229,28 +236,30 @@ class _Tree:
         self.lp.tidy()
         return True
 
-    def _cut(self, first: bool) -> float | None:
-        """Solve and separate at a node; the bound, or None when the node is done with (or time is up)."""
+    def _cut(self, first: bool) -> tuple[float, FloatArray, FloatArray] | None:
+        """Solve and separate at a node: bound, point and reduced costs, or None when the node is done with (or time is up)."""
         last = -np.inf
-        for rounds in range(40 if first else 6):
+        rounds = 0
+        while True:
             status, value = self.lp.solve(self.cutoff, self.stop.left)
             if status != "optimal" or self.stop.done:
                 return None
-            x, _ = self.lp.solution()
+            x, reduced = self.lp.solution()
             integral = bool((np.minimum(x, 1 - x) < 1e-6).all())
+            rounds += 1
+            stalled = rounds > (20 if first else 2) and value - last < 1e-4 * abs(value)
+            if not integral and (stalled or rounds > (40 if first else 6)):
+                return value, x, reduced
+            last = max(last, value)
             if self.lp.recall(x):
                 continue
-            if not integral and rounds >= (20 if first else 2) and value - last < 1e-4 * abs(value):
-                return value
             point = self.full(np.rint(x) if integral else x)
             rows = self.program.separate(point, integral, first)
             if integral and not rows:
                 self.offer(point)
                 return None
             if self.lp.add(_best(rows, point, 200 if first else 60)) == 0:
-                return value
-            last = max(last, value)
-        return value
+                return value, x, reduced
 
     def _branch(
         self, x: FloatArray, value: float, fractional: IntArray, zero: IntArray, one: IntArray
@@ -277,7 +286,9 @@ class _Tree:
                     (high if side == 0 else low)[j] = float(side)
                     self.lp.bounds(low, high)
                     status, after = self.lp.solve(self.cutoff, self.stop.left, TRIAL_STEPS)
-                    after = np.inf if status == "cutoff" else max(after, value) if status in ("optimal", "steps") else value
+                    after = (
+                        np.inf if status == "cutoff" else max(after, value) if status in ("optimal", "steps") else value
+                    )
                     found.append(after)
                     if np.isfinite(after):
                         self.gain[side, j] += (after - value) / max(x[j] if side == 0 else 1 - x[j], 1e-6)
@@ -317,6 +328,3 @@ def solve_tree(program: Program, stop: Stop, seed: int) -> TreeAnswer:
     tree = _Tree(program, stop, seed)
     done = tree.run()
     return TreeAnswer(tree.best, tree.cost if done else min(tree.bound, tree.cost), done, tree.nodes, "tree")
-
-
-__all__ = ["BoolArray", "solve_tree"]

@@ -263,8 +263,8 @@ def undo(residual, capacity, work, n_touched):
 
 
 @numba.njit(cache=True, nogil=True)
-def reachable(graph, residual, root, forward, skip, side, queue):
-    """Mark in ``side`` what can be reached from root over half-arcs with room (or, not ``forward``, what can reach root)."""
+def reachable(graph, residual, root, forward, skip, least, side, queue):
+    """Mark in ``side`` what can be reached from root over half-arcs with more room than ``least`` (not ``forward``: what can reach root)."""
     start, end, out, to = graph
     side[:] = False
     side[root] = True
@@ -276,7 +276,7 @@ def reachable(graph, residual, root, forward, skip, side, queue):
         for k in range(start[u], end[u]):
             h = out[k]
             v = to[h]
-            if not side[v] and h >> 1 != skip and residual[h if forward else h ^ 1] > 0:
+            if not side[v] and h >> 1 != skip and residual[h if forward else h ^ 1] > least:
                 side[v] = True
                 queue[last] = v
                 last += 1

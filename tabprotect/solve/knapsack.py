@@ -1,4 +1,4 @@
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def,assignment"
 """Stronger inequalities from single covering rows Σ cⱼxⱼ ≥ r with 0–1 variables (compiled).
 
 Cover: if the members of Q together fall short of r, something outside Q is needed; members of Q that are no smaller than anything outside

@@ -16,7 +16,7 @@ from tabprotect.errors import Unsafe
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.network_model import NetworkModel
 from tabprotect.suppression.network_search import clean_up, construct, improve
-from tabprotect.suppression.network_state import Instance, State, empty_state, instance
+from tabprotect.suppression.network_state import Instance, State, empty_state, hide_all, instance
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.types import BoolArray, FloatArray
 
@@ -46,8 +46,8 @@ def search(
     state = state_of(model, by_weight, hidden)
     rng = np.array([np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(seed + 1)], np.uint64)
     best, best_cost = hidden, model.cost(hidden)
-    idle, patience = 0, int(effort * (40 + 6 * state.count[0]))
-    while idle < patience and state.count[0] and not stop.done:
+    idle, patience = 0, int(effort * (40 + 6 * state.tally[0]))
+    while idle < patience and state.tally[0] and not stop.done:
         change = improve(by_weight, state, rng, STEPS, 5, 0.4, 0.0)
         idle = 0 if change < -1e-9 * max(best_cost, 1.0) else idle + STEPS
         cost = model.cost(state.hidden > 0)
@@ -66,7 +66,7 @@ def build(
     state = empty_state(model, problem)
     order = np.lexsort((model.need_arc, -model.need_level))
     for part in np.array_split(order, max(1, len(order) // 200)):
-        if stop.done:
+        if stop.done and len(part):
             raise Unsafe("stopped before a first safe pattern was found", bound=model.fixed_cost)
         if not construct(problem, state, part, 0.0, seed):
             raise Unsafe(
@@ -84,11 +84,8 @@ def tidy(model: NetworkModel, problem: Instance, state: State) -> None:
 
 def state_of(model: NetworkModel, problem: Instance, hidden: BoolArray) -> State:
     """The search state of a safe pattern."""
-    from tabprotect.suppression.network_state import hide
-
     state = empty_state(model, problem)
-    for e in np.flatnonzero(hidden & ~model.fixed):
-        hide(state, e, 1)
+    hide_all(state, np.flatnonzero(hidden & ~model.fixed), 1)
     if not construct(problem, state, np.arange(model.n_needs), 0.0, 0):
         raise Unsafe("the starting pattern is not safe")
     return state

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from tabprotect.solve.cutting import Row
-from tabprotect.solve.flow import FlowGraph, flow_graph, max_flow, reachable, undo, workspace
+from tabprotect.solve.flow import flow_graph, max_flow, reachable, undo, workspace
 from tabprotect.suppression.network_model import NetworkModel
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
@@ -87,7 +87,12 @@ class Separator:
         return rows
 
     def _row(self, r: int, sides: BoolArray, own: FloatArray) -> list[Row]:
-        """The inequality of node sets for the upward and the downward flow (own > 0: the cell's own room limits that side)."""
+        """The inequality of node sets for the upward and the downward flow.
+
+        ``own`` is 1 where the cell's own room limits that side, −1 where the set does not part the ends of the cell (no inequality then).
+        """
+        if (own < 0).any():
+            return []
         m = self.model
         p, sense, level = m.need_arc[r], m.need_sense[r], float(m.need_level[r])
         columns, values = [], []
@@ -180,10 +185,14 @@ def _failing(graph, work, tail, head, share, up, down, need_arc, need_sense, nee
             flow, n_touched = max_flow(graph, residual, s, t, p, room, work)
             got += flow
             own[found, k] = own[found + 1, k] = 1.0 if flow >= room else 0.0
-            reachable(graph, residual, s, True, p, side[found, k], queue)
-            reachable(graph, residual, t, False, p, side[found + 1, k], queue)
+            # rounding leaves specks of room on saturated arcs; they must not carry the search across the cut
+            reachable(graph, residual, s, True, p, 1e-9 * level, side[found, k], queue)
+            reachable(graph, residual, t, False, p, 1e-9 * level, side[found + 1, k], queue)
             for u in range(n):
                 side[found + 1, k, u] = not side[found + 1, k, u]
+            for j in range(found, found + 2):
+                if flow < room and (side[j, k, t] or not side[j, k, s]):
+                    own[j, k] = -1.0
             undo(residual, capacity, work, n_touched)
         if got < level * (1 - 1e-5):
             which[found] = which[found + 1] = i
@@ -208,11 +217,9 @@ def _dangling(graph, work, tail, head, share, fixed, least):
             continue
         flow, n_touched = max_flow(graph, residual, tail[j], head[j], j, share[j], work)
         if flow < share[j] - least:
-            reachable(graph, residual, tail[j], True, j, side[found], queue)
-            which[found] = j
-            found += 1
+            reachable(graph, residual, tail[j], True, j, 1e-9, side[found], queue)
+            if not side[found, head[j]]:
+                which[found] = j
+                found += 1
         undo(residual, capacity, work, n_touched)
     return which[:found], side[:found]
-
-
-__all__ = ["FlowGraph", "Separator"]

@@ -79,6 +79,8 @@ def _tree(root: Root, stop: Stop, seed: int, solver: str) -> int:
         return rows + strengthen(known, x) + separator.bridgeless(x)
 
     def repair(x: FloatArray, call: int) -> FloatArray | None:
+        if stop.done:
+            return None
         price = model.weight * (1.0 - 0.999 * x) + 1e-6
         hidden = search(model, stop, seed + call, start=build(model, stop, seed, price=price), effort=0.05)
         return (hidden & ~model.fixed).astype(float)

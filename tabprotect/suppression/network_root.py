@@ -51,7 +51,7 @@ class Root:
         """Reduced-cost fixing: a column that would lift the bound to the best cost is never hidden."""
         step = 1.0 - 1e-6 if self.integral else 1e-9
         reduced = self.lp.reduced
-        out = self.lp.allowed & (self.lp.x < 1e-9) & (self.bound + reduced > self.cost - step)
+        out = self.lp.allowed & (self.lp.x < 1e-9) & (self.lp.bound + reduced > self.cost - step)
         self.lp.forbid(np.flatnonzero(out))
 
 

@@ -14,12 +14,13 @@ from tabprotect.suppression.network_state import (
     forget_support,
     hide,
     holds,
+    inner,
     roll_back,
     show,
 )
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def random_below(rng, n):
     """Next number below n of a xorshift generator whose state is the array ``rng``."""
     x = rng[0]
@@ -30,7 +31,7 @@ def random_below(rng, n):
     return np.int64((x >> np.uint64(11)) % np.uint64(n))
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def shuffle(rng, items, n):
     for i in range(n - 1, 0, -1):
         j = random_below(rng, i + 1)
@@ -47,19 +48,19 @@ def construct(problem, state, order, rho, seed):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def uses(state, r, e):
     """Whether requirement r relies on arc e (a support too long to remember counts as relying on all)."""
     n = state.n_support[r]
     if n < 0:
         return True
+    found = False
     for k in range(n):
-        if state.support[r, k] == e:
-            return True
-    return False
+        found = found or state.support[r, k] == e
+    return found
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def drop(problem, state, e):
     """Publish secondary e if every requirement still holds without it."""
     show(state, e)
@@ -81,10 +82,10 @@ def clean_up(problem, state, order):
     return dropped
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _choose(state, rng, most, chosen, affected, n_affected):
     """A few secondaries near each other: sharing a node, or a requirement that uses both."""
-    chosen[0] = state.secondary[random_below(rng, state.count[N_SECONDARY])]
+    chosen[0] = state.secondary[random_below(rng, state.tally[N_SECONDARY])]
     wanted = 1 + random_below(rng, most)
     n = 1
     for _ in range(3 * wanted):
@@ -112,7 +113,7 @@ def _choose(state, rng, most, chosen, affected, n_affected):
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _affected(problem, state, chosen, n, affected):
     """Requirements that rely on one of the chosen arcs; also whether some support is too long to be remembered."""
     found = 0
@@ -138,10 +139,10 @@ def improve(problem, state, rng, steps, most, rho, slack):
     affected = np.empty(len(problem.need_arc), np.int64)
     total = 0.0
     for _ in range(steps):
-        if state.count[N_SECONDARY] == 0:
+        if state.tally[N_SECONDARY] == 0:
             break
         begin(state)
-        chosen[0] = state.secondary[random_below(rng, state.count[N_SECONDARY])]
+        chosen[0] = state.secondary[random_below(rng, state.tally[N_SECONDARY])]
         n_affected, _ = _affected(problem, state, chosen, 1, affected)
         n = _choose(state, rng, most, chosen, affected, n_affected)
         n_affected, long = _affected(problem, state, chosen, n, affected)
@@ -156,7 +157,7 @@ def improve(problem, state, rng, steps, most, rho, slack):
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho):
     """Publish the chosen arcs, reroute what relied on them, drop what became idle. Returns the change of weight."""
     change = 0.0
@@ -174,7 +175,7 @@ def _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho):
         budget -= spent
         if budget < 0 or change == np.inf:
             return np.inf
-    n_log = state.count[N_LOG]
+    n_log = state.tally[N_LOG]
     for i in range(n_log):
         e = state.log[i]
         if state.hidden[e] == 1 and (state.use[e] == 0 or change > 0 or random_below(rng, 4) == 0):
@@ -184,7 +185,7 @@ def _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho):
             elif drop(problem, state, e):
                 change -= problem.weight[e]
     if not long:
-        n_saved = state.count[2]
+        n_saved = state.tally[2]
         for i in range(n_saved):
             for k in range(state.saved_support[i, state.saved_support.shape[1] - 1]):
                 e = state.saved_support[i, k]

@@ -39,15 +39,15 @@ class State(NamedTuple):
     inside: FlowGraph
     place: npt.NDArray[np.int32]
     residual: FloatArray
-    support: npt.NDArray[np.int32]
-    n_support: npt.NDArray[np.int32]
-    use: npt.NDArray[np.int32]
-    secondary: npt.NDArray[np.int32]
-    rank: npt.NDArray[np.int32]
-    count: npt.NDArray[np.int64]
-    log: npt.NDArray[np.int32]
-    saved: npt.NDArray[np.int32]
-    saved_support: npt.NDArray[np.int32]
+    support: npt.NDArray[np.int64]
+    n_support: npt.NDArray[np.int64]
+    use: npt.NDArray[np.int64]
+    secondary: npt.NDArray[np.int64]
+    rank: npt.NDArray[np.int64]
+    tally: npt.NDArray[np.int64]
+    log: npt.NDArray[np.int64]
+    saved: npt.NDArray[np.int64]
+    saved_support: npt.NDArray[np.int64]
     stamp: npt.NDArray[np.int64]
     work: object
     distance: FloatArray
@@ -57,8 +57,11 @@ class State(NamedTuple):
     chain: npt.NDArray[np.int32]
 
 
+inner = numba.njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+"""For functions that only compiled code calls: leaving out the wrappers for Python halves the compilation."""
+
 N_SECONDARY, N_LOG, N_SAVED, CLOCK = 0, 1, 2, 3
-"""Places in ``State.count``."""
+"""Places in ``State.tally``."""
 
 
 def instance(model: NetworkModel, price: FloatArray | None = None) -> Instance:
@@ -68,7 +71,10 @@ def instance(model: NetworkModel, price: FloatArray | None = None) -> Instance:
     order = np.argsort(np.where(keep, cost, np.inf), kind="stable")
     tail, head = model.network.tail, model.network.head
     graph = flow_graph(model.network.n_nodes, tail, head, keep)
-    by_price = _sort_lists(graph.start, graph.end, graph.out, np.argsort(order, kind="stable"))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    nodes = np.repeat(np.arange(model.network.n_nodes), graph.end - graph.start)
+    by_price = graph.out[np.lexsort((rank[graph.out >> 1], nodes))]
     graph = FlowGraph(graph.start, graph.end, by_price, graph.to)
     needs = (model.need_arc, model.need_sense, model.need_level)
     return Instance(graph, model.capacity, np.asarray(cost, float), model.weight, *needs)
@@ -81,30 +87,27 @@ def empty_state(model: NetworkModel, problem: Instance) -> State:
     inside = FlowGraph(graph.start, graph.start.copy(), graph.out.copy(), graph.to)
     place = np.full(2 * m, -1, np.int32)
     place[inside.out] = np.arange(len(inside.out))
-    i32 = np.int32
+    i32, i64 = np.int32, np.int64
     state = State(
         np.zeros(m, np.uint8), inside, place, problem.capacity.copy(),
-        np.zeros((r, WIDTH), i32), np.zeros(r, i32), np.zeros(m, i32),
-        np.zeros(m, i32), np.full(m, -1, i32), np.zeros(4, np.int64),
-        np.zeros(4 * m + 16, i32), np.zeros(r, i32), np.zeros((r, WIDTH + 1), i32), np.full(r, -1, np.int64),
+        np.zeros((r, WIDTH), i64), np.zeros(r, i64), np.zeros(m, i64),
+        np.zeros(m, i64), np.full(m, -1, i64), np.zeros(4, i64),
+        np.zeros(4 * m + 16, i64), np.zeros(r, i64), np.zeros((r, WIDTH + 1), i64), np.full(r, -1, i64),
         workspace(graph), np.full(n, np.inf), np.full(n, -1, i32), np.zeros(n + 1, i32), np.full(n, -1, i32), np.zeros(n + 1, i32),
     )  # fmt: skip
-    for e in np.flatnonzero(model.fixed):
-        hide(state, e, 2)
-    state.count[N_LOG] = 0
+    hide_all(state, np.flatnonzero(model.fixed), 2)
     return state
 
 
 @numba.njit(cache=True, nogil=True)
-def _sort_lists(start, end, out, rank):
-    result = out.copy()
-    for u in range(len(start)):
-        part = out[start[u] : end[u]]
-        result[start[u] : end[u]] = part[np.argsort(rank[part >> 1])]
-    return result
+def hide_all(state, arcs, kind):
+    """Hide many arcs; not logged."""
+    for e in arcs:
+        hide(state, e, kind)
+        state.tally[N_LOG] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def hide(state, e, kind):
     """Make arc e visible to flows as secondary (1) or fixed (2)."""
     _, end, out, to = state.inside
@@ -118,15 +121,15 @@ def hide(state, e, kind):
             state.place[other], state.place[h] = at, end[u]
             end[u] += 1
     if kind == 1:
-        n = state.count[N_SECONDARY]
+        n = state.tally[N_SECONDARY]
         state.secondary[n] = e
         state.rank[e] = n
-        state.count[N_SECONDARY] = n + 1
-    state.log[state.count[N_LOG]] = e
-    state.count[N_LOG] += 1
+        state.tally[N_SECONDARY] = n + 1
+    state.log[state.tally[N_LOG]] = e
+    state.tally[N_LOG] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def show(state, e):
     """Publish the secondary arc e again."""
     _, end, out, to = state.inside
@@ -139,34 +142,34 @@ def show(state, e):
             other = out[end[u]]
             out[at], out[end[u]] = other, h
             state.place[other], state.place[h] = at, end[u]
-    n = state.count[N_SECONDARY] - 1
+    n = state.tally[N_SECONDARY] - 1
     last = state.secondary[n]
     state.secondary[state.rank[e]] = last
     state.rank[last] = state.rank[e]
     state.rank[e] = -1
-    state.count[N_SECONDARY] = n
-    state.log[state.count[N_LOG]] = e
-    state.count[N_LOG] += 1
+    state.tally[N_SECONDARY] = n
+    state.log[state.tally[N_LOG]] = e
+    state.tally[N_LOG] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def begin(state):
     """Start a transaction."""
-    state.count[N_LOG] = 0
-    state.count[N_SAVED] = 0
-    state.count[CLOCK] += 1
+    state.tally[N_LOG] = 0
+    state.tally[N_SAVED] = 0
+    state.tally[CLOCK] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def roll_back(state):
     """Take back everything since `begin`."""
-    for i in range(state.count[N_LOG] - 1, -1, -1):
+    for i in range(state.tally[N_LOG] - 1, -1, -1):
         e = state.log[i]
         if state.hidden[e] == 0:
             hide(state, e, 1)
         else:
             show(state, e)
-    for i in range(state.count[N_SAVED]):
+    for i in range(state.tally[N_SAVED]):
         r = state.saved[i]
         for k in range(state.n_support[r]):
             state.use[state.support[r, k]] -= 1
@@ -178,23 +181,23 @@ def roll_back(state):
     begin(state)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def forget_support(state, r):
     """Empty the support of requirement r, saving it once per transaction."""
-    if state.stamp[r] != state.count[CLOCK]:
-        state.stamp[r] = state.count[CLOCK]
-        i = state.count[N_SAVED]
+    if state.stamp[r] != state.tally[CLOCK]:
+        state.stamp[r] = state.tally[CLOCK]
+        i = state.tally[N_SAVED]
         state.saved[i] = r
         state.saved_support[i, WIDTH] = state.n_support[r]
         for k in range(state.n_support[r]):
             state.saved_support[i, k] = state.support[r, k]
-        state.count[N_SAVED] = i + 1
+        state.tally[N_SAVED] = i + 1
     for k in range(state.n_support[r]):
         state.use[state.support[r, k]] -= 1
     state.n_support[r] = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def add_support(problem, state, r, n_touched):
     """Remember the secondaries that the present flow uses for requirement r."""
     n = state.n_support[r]
@@ -220,7 +223,7 @@ def add_support(problem, state, r, n_touched):
     state.n_support[r] = n
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sift_up(heap, spot, key, i):
     v = heap[i]
     while i > 0:
@@ -234,7 +237,7 @@ def _sift_up(heap, spot, key, i):
     spot[v] = i
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _pop(heap, spot, key, n):
     """Take the smallest off a heap of n; the caller knows that n−1 are left."""
     top = heap[0]
@@ -259,7 +262,7 @@ def _pop(heap, spot, key, n):
     return top
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _noise(e, seed):
     """A number in [0, 1) that depends on arc and seed only."""
     x = np.uint64(e) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed) * np.uint64(0xBF58476D1CE4E5B9)
@@ -269,7 +272,7 @@ def _noise(e, seed):
     return float(x >> np.uint64(11)) / 9007199254740992.0
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def cheapest_path(problem, state, s, t, skip, missing, rho, seed):
     """Dijkstra over hidden arcs (free) and others (price, times missing/room when they cannot carry all). Path length or −1.
 
@@ -335,7 +338,7 @@ def cheapest_path(problem, state, s, t, skip, missing, rho, seed):
     return length
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def route(problem, state, s, t, skip, target, budget, rho, seed):
     """Send ``target`` from s to t, hiding arcs as needed while their weight stays within the budget.
 
@@ -362,13 +365,13 @@ def route(problem, state, s, t, skip, target, budget, rho, seed):
     return flow, n_touched, spent
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _ends(problem, p, upward):
     head, tail = problem.graph.to[2 * p], problem.graph.to[2 * p + 1]
     return (head, tail) if upward else (tail, head)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _leg(problem, state, r, upward, target, budget, rho, seed):
     """One direction of a requirement: route it, add to the support. Returns flow and weight spent."""
     p = problem.need_arc[r]
@@ -380,7 +383,7 @@ def _leg(problem, state, r, upward, target, budget, rho, seed):
     return flow, spent
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def holds(problem, state, r):
     """Whether requirement r holds on the hidden arcs; if so its support is renewed."""
     p, sense, level = problem.need_arc[r], problem.need_sense[r], problem.need_level[r]
@@ -406,7 +409,7 @@ def holds(problem, state, r):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def ensure(problem, state, r, budget, rho, seed):
     """Make requirement r hold at little extra weight. Returns the weight spent, infinite when it failed (then roll back)."""
     forget_support(state, r)
@@ -417,7 +420,7 @@ def ensure(problem, state, r, budget, rho, seed):
     return _width(problem, state, r, level, budget, rho, seed)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _width(problem, state, r, level, budget, rho, seed):
     """Both orders of paying for the two directions (what the other one has for free need not be paid); the cheaper one is kept."""
     best, best_first = np.inf, True
@@ -425,7 +428,7 @@ def _width(problem, state, r, level, budget, rho, seed):
         upward = (attempt == 0) if attempt < 2 else best_first
         if attempt == 2 and best == np.inf:
             return np.inf
-        mark = state.count[N_LOG]
+        mark = state.tally[N_LOG]
         forget_support(state, r)
         p = problem.need_arc[r]
         s, t = _ends(problem, p, not upward)
@@ -441,8 +444,8 @@ def _width(problem, state, r, level, budget, rho, seed):
             return total
         if total < best:
             best, best_first = total, upward
-        while state.count[N_LOG] > mark:
-            e = state.log[state.count[N_LOG] - 1]
+        while state.tally[N_LOG] > mark:
+            e = state.log[state.tally[N_LOG] - 1]
             show(state, e)
-            state.count[N_LOG] -= 2
+            state.tally[N_LOG] -= 2
     return best

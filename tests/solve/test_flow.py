@@ -45,7 +45,7 @@ def test_value_conservation_and_cuts(seed):
     assert (residual >= 0).all()
     for root, forward in ((s, True), (t, False)):
         side = np.zeros(n, bool)
-        reachable(graph, residual, root, forward, -1, side, work.queue)
+        reachable(graph, residual, root, forward, -1, 0.0, side, work.queue)
         source = side if forward else ~side
         crossing = source[graph.to[np.arange(len(graph.to)) ^ 1]] & ~source[graph.to]
         assert capacity[crossing].sum() == flow
