@@ -45,8 +45,9 @@ class Adjusted:
 def search(problem: Problem, norm: str, stop: Stop, *, gap: float, backend: str, seed: int) -> Adjusted | None:
     """The best adjustment found, or None when none was (then the problem is infeasible, or the time was too short)."""
     small = reduce_problem(problem, norm)
+    stuck = np.diff(small.expand.indptr)[problem.sensitive] == 0  # the relations leave the cell no variable at all
     can_rise, can_fall = small.problem.possible()
-    if not (can_rise | can_fall).all():
+    if stuck.any() or not (can_rise | can_fall).all():
         return None
     # in a network table no cell is in many relations; looking for a network elsewhere is a waste
     entries = np.diff(sp.csc_array(small.problem.relations).indptr)
