@@ -14,7 +14,7 @@ from tabprotect.solve.branch import Program, branch_and_cut
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.knapsack import RowSet, strengthen
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression.network import build, search
+from tabprotect.suppression.network_construct import build, search
 from tabprotect.suppression.network_cuts import Separator
 from tabprotect.suppression.network_model import NetworkModel
 from tabprotect.suppression.network_root import Root, run_root, start_root

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tabprotect.solve.cutting import CuttingLP
 from tabprotect.solve.knapsack import RowSet, strengthen
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression.network import build, search
+from tabprotect.suppression.network_construct import build, search
 from tabprotect.suppression.network_cuts import Separator
 from tabprotect.suppression.network_model import NetworkModel
 from tabprotect.types import BoolArray, FloatArray
@@ -129,11 +129,15 @@ def _cut(root: Root, stop: Stop, seed: int, rounds: int, effort: float) -> None:
 
 
 def guided(root: Root, stop: Stop, seed: int, *, effort: float = 1.0) -> bool:
-    """Construct a pattern along the fractional solution and improve it."""
-    model, lp = root.model, root.lp
+    """Construct a pattern along the fractional solution and improve it, among the columns that can still be in a better one."""
+    if stop.done:
+        return False
+    lp = root.lp
+    model = replace(root.model, candidate=root.model.candidate & (lp.allowed | root.hidden))
     price = model.weight * (1.0 - 0.999 * lp.x) + 1e-6
-    hidden = build(model, stop, seed, price=price)
-    return root.offer(search(model, stop, seed, start=hidden, effort=effort))
+    root.offer(build(model, stop, seed, price=price))
+    model = replace(model, candidate=root.model.candidate & (lp.allowed | root.hidden))
+    return root.offer(search(model, stop, seed, start=root.hidden, effort=effort))
 
 
 def is_integral(x: FloatArray) -> bool:

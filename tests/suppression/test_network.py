@@ -242,7 +242,7 @@ def test_a_level_of_a_published_cell_is_an_error():
 
 
 def test_same_seed_same_pattern_and_a_start_is_used():
-    problem = random_problem(13)
+    problem = random_problem(14)
     first, second = (network_exact.solve(problem, Stop(), 4) for _ in range(2))
     assert (first.suppressed == second.suppressed).all()
     again = network_exact.solve(problem, Stop(), 4, start=first.suppressed)
