@@ -73,10 +73,16 @@ def settled(key: Keys, span: int, rule: Conditions, attributes: Sequence[Sensiti
 
 
 def _part(attribute: Sensitive, rows: IntArray) -> Sensitive:
-    """The attribute for some records only, with their distribution."""
+    """The attribute for some records only, with their distribution.
+
+    Values that none of them has are left out: the ordered distance is relative to the number of values in the released file.
+    """
     codes = attribute.codes[rows]
     count = np.bincount(codes, minlength=attribute.size)
-    return replace(attribute, codes=codes, share=count / max(len(codes), 1))
+    some = count > 0
+    place = np.cumsum(some, dtype=np.int32) - np.int32(1)
+    values = None if attribute.values is None else attribute.values[some]
+    return replace(attribute, codes=place[codes], share=count[some] / max(len(codes), 1), values=values)
 
 
 def suppress_cells(

@@ -207,7 +207,7 @@ rows = st.lists(
 
 
 @given(rows, st.integers(2, 4), st.sampled_from([None, 2]), st.sampled_from([None, 0.6]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_suppression_reaches_its_conditions(data: list[tuple], k: int, l: int | None, t: float | None) -> None:
     df = pd.DataFrame(data, columns=["a", "b", "c", "s"])
     keys = ["a", "b", "c"]
@@ -231,6 +231,15 @@ def test_wildcard_suppression_keeps_every_record(data: list[tuple], k: int) -> N
     done = md.suppress_cells(df, keys=["a", "b", "c"], k=k, missing="wildcard")
     assert len(done.data) == len(df)
     assert md.risk(done.data, keys=["a", "b", "c"], missing="wildcard").k >= k
+
+
+def test_t_refers_to_the_values_that_are_released() -> None:
+    rows = [(0, "x", 0)] * 4 + [(0, "y", 1)] * 2 + [(1, "x", 2)]
+    df = pd.DataFrame(rows, columns=["b", "c", "s"])  # without the last record there are two values, not three
+    done = md.suppress_records(df, keys=["b", "c"], k=2, t=0.7, sensitive="s")
+    assert md.risk(done.data, keys=["b", "c"], sensitive="s").t == pytest.approx(2 / 3)
+    with pytest.raises(Infeasible):
+        md.suppress_records(df.iloc[:6].assign(c=list("uvwxyz")), keys=["b", "c"], k=2, t=0.6, sensitive="s")
 
 
 def test_important_keys_are_spared(people: pd.DataFrame) -> None:
