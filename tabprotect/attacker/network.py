@@ -65,6 +65,10 @@ def network_bounds(
     ([1.0, 4.0, 4.0, 1.0], [4.0, 1.0, 1.0, 4.0])
     """
     room_down, room_up = np.array(down, float), np.array(up, float)
+    if witnesses and need_up is not None and need_down is not None:
+        # a flow for a need never takes more than the need through an arc, and finite rooms let its moves be read off
+        most = max(float(np.max(need_up, initial=0.0)), float(np.max(need_down, initial=0.0)))
+        room_down, room_up = (np.where(np.isinf(r), most, r) for r in (room_down, room_up))
     if hidden is not None:
         room_down, room_up = np.where(hidden, room_down, 0.0), np.where(hidden, room_up, 0.0)
     scale = unit_scale(room_down, room_up)

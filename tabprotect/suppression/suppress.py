@@ -13,6 +13,7 @@ from tabprotect.attacker.ranges import Needs
 from tabprotect.errors import Infeasible, InputError, Unsafe
 from tabprotect.protected import Protected
 from tabprotect.solve.stop import Listener, Stop, interruptible
+from tabprotect.suppression.explain import what_would_give
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.table.table import Table
 from tabprotect.types import BoolArray
@@ -89,11 +90,13 @@ def suppress(
     _check_rooms(table, problem)
     with interruptible(stop):
         name, why, solve = _choose(problem, method)
-        pattern = (
-            solve(problem, stop, seed)
-            if problem.requirements
-            else Pattern(problem.fixed.copy(), problem.fixed_cost, True)
-        )
+        if problem.requirements:
+            try:
+                pattern = solve(problem, stop, seed)
+            except Infeasible as error:
+                raise what_would_give(table, problem, error, stop) from None
+        else:
+            pattern = Pattern(problem.fixed.copy(), problem.fixed_cost, True)
         if singletons:
             from tabprotect.suppression.singletons import protect_singletons
 
