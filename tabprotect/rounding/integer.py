@@ -24,10 +24,14 @@ from tabprotect.solve.result import INFEASIBLE, OPTIMAL
 from tabprotect.solve.stop import Stop
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
-# above this many cells the integer program is not tried before an annealed table exists
+# above this many cells an annealed table is only improved when the caller gives time
 LARGE = 40_000
-# and up to this many the integer program needs no start
+# up to this many the integer program needs no start
 SMALL = 300
+# above this many an annealed table with jumps is taken as it is: the integer program would not find a better one
+MIDDLE = 5_000
+# largest relaxation (coefficients of the relations) that is solved to start from
+RELAXED = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +58,16 @@ def nearest_by_program(
     kept = np.zeros(grid.n, bool) if keep is None else keep
     gap = max(gap, 0.2) if quick else gap
     leaves = Leaves.of(grid) if grid.unit else None
-    start, excess = None, -1
+    start, excess, bound = None, -1, _floor(grid)
     if leaves is not None and grid.n > SMALL:
-        budget = stop.part(0.5)
-        start, excess = anneal(grid, leaves, budget, seed=seed, sweeps=100 if quick else 400)
-        stop.tell("annealed", cost=grid.cost(start))
-    if excess == 0 and start is not None and quick:
-        return Rounded(start, _floor(grid), False)
-    if excess == 0 and start is not None:
-        return _improve(grid, start, leaves, stop, backend, gap, seed)
+        start, excess, bound = _annealed(grid, leaves, stop.part(0.6), seed, quick)
+        stop.tell("annealed", cost=grid.cost(start), bound=bound)
+        if excess == 0 and quick:
+            return Rounded(start, bound, False)
+        if excess == 0:
+            return _improve(grid, start, bound, stop, backend, gap, seed)
+        if grid.n > MIDDLE and not (outside(grid, start) & kept).any():
+            return Rounded(start, bound, False, _jump(grid, start))
     found = _program(grid, None, stop.part(0.5), backend, gap, seed)
     if isinstance(found, Rounded):
         return found
@@ -81,6 +86,28 @@ def nearest_by_program(
     raise Unsafe("no additive rounding was found within the time limit", bound=_floor(grid))
 
 
+def _annealed(grid: Grid, leaves: Leaves, stop: Stop, seed: int, quick: bool) -> tuple[IntArray, int, float]:
+    """The best of a few annealed tables, how far it leaves the range, and a lower bound.
+
+    The relaxation, where it can be solved, is mostly whole already: rounded, it is a far better start than the nearest multiples.
+    """
+    bound, first = _floor(grid), None
+    if grid.matrix.nnz <= RELAXED and not quick:
+        result = backends.solve(program(grid).relaxed(), stop=stop.part(0.6))
+        if result.status == OPTIMAL:
+            bound = max(bound, result.objective * (1 - 1e-9))
+            if result.x.size == grid.n:
+                first = np.rint(result.x).astype(np.int64)
+    best, best_excess = anneal(grid, leaves, stop, seed=seed, sweeps=100 if quick else 400, start=first)
+    for more in range(1, 1 if quick or grid.n > LARGE else 4):
+        if stop.done:
+            break
+        x, excess = anneal(grid, leaves, stop, seed=seed + more, start=first)
+        if (excess, grid.cost(x)) < (best_excess, grid.cost(best)):
+            best, best_excess = x, excess
+    return best, best_excess, bound
+
+
 def _floor(grid: Grid) -> float:
     """No rounding is nearer than every cell at its nearest multiple."""
     return grid.cost(grid.nearest())
@@ -90,18 +117,16 @@ def _jump(grid: Grid, x: IntArray) -> int:
     return int(np.maximum(0, np.maximum(grid.low - x, x - grid.high)).max(initial=0))
 
 
-def _improve(
-    grid: Grid, start: IntArray, leaves: Leaves | None, stop: Stop, backend: str, gap: float, seed: int
-) -> Rounded:
+def _improve(grid: Grid, start: IntArray, bound: float, stop: Stop, backend: str, gap: float, seed: int) -> Rounded:
     """Prove or improve an adjacent rounding in the time that is left."""
-    if grid.n > LARGE and stop.time_limit is None:
-        return Rounded(start, _floor(grid), False)
+    if (grid.n > LARGE and stop.time_limit is None) or grid.cost(start) - bound <= gap * grid.cost(start):
+        return Rounded(start, bound, False)
     found = _program(grid, start, stop, backend, gap, seed)
     if not isinstance(found, Rounded):
-        return Rounded(start, _floor(grid), False)
+        return Rounded(start, bound, False)
     if grid.cost(found.x) <= grid.cost(start):
-        return found
-    return Rounded(start, found.bound, False)
+        return Rounded(found.x, max(bound, found.bound) if not found.optimal else found.bound, found.optimal)
+    return Rounded(start, max(bound, found.bound), False)
 
 
 def _program(

@@ -62,7 +62,8 @@ def anneal(
     """Steps of all cells, additive, and by how many bases in all they leave the allowed range (0: every cell is adjacent).
 
     Heat falls and the price of leaving the range rises together: early on the search may walk through forbidden tables, which is how it gets from
-    one good table to another. While a run ends outside the range, the next one is colder, dearer and starts where the last one ended.
+    one good table to another. While a run ends outside the range, the next one is colder, dearer and starts where the last one ended. From a
+    ``start`` worth keeping (the rounded relaxation) the heat is low from the beginning.
     """
     rng = np.random.default_rng(seed)
     point = grid.nearest() if start is None else start
@@ -78,7 +79,7 @@ def anneal(
     for attempt in range(12):
         for k in range(STAGES):
             share = k / (STAGES - 1)
-            heat = scale * 0.3 * 0.1**share / (1 + attempt)
+            heat = scale * (0.3 * 0.1**share if start is None else 0.1 * 0.2**share) / (1 + attempt)
             penalty = scale * (0.2 * 10**share) * (1 + 0.5 * attempt)
             _anneal(*arrays, max(1, sweeps * len(free) // STAGES), heat, penalty, rng)
             stop.tell("annealing", done=attempt * STAGES + k)
@@ -126,7 +127,8 @@ def _term(s, low, high, target, weight, penalty):
         over = low - s
     elif s > high:
         over = s - high
-    return weight * abs(s - target) + penalty * over
+    # two bases too far are worse than two cells one base too far
+    return weight * abs(s - target) + penalty * over * (over + 1) * 0.5
 
 
 @numba.njit(cache=True, inline="always")

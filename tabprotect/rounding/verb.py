@@ -141,7 +141,9 @@ def _choose(
             draw(grid, probability, seed), floor, "feasible", "independent draws", unbiased=method == "unbiased"
         )
     moving = grid.low < grid.high
-    fits = grid.unit and int((grid.high - grid.low).sum()) <= MOST_STEPS
+    # in a network table no cell is in many relations; looking for a network elsewhere is a waste
+    entries = np.bincount(grid.matrix.indices, minlength=grid.n) if grid.matrix.nnz else np.zeros(1)
+    fits = grid.unit and entries.max() <= 4 and int((grid.high - grid.low).sum()) <= MOST_STEPS
     network = network_of(grid.matrix, moving) if fits and moving.any() else None
     how = "integer program" if network is None else "flow"
     if method == "fifty":
