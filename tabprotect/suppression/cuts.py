@@ -68,7 +68,7 @@ def requirement_cut(problem: Reduced, requirement: Requirement, duals: dict[int,
     """The capacity cut of a requirement from multipliers for each direction it needs (sense 0: the sum of both)."""
     total = np.zeros(problem.n)
     for sense, pi in duals.items():
-        delta = -(problem.matrix.T @ pi)
+        delta = -(problem.by_cell @ pi)
         delta[requirement.cell] += sense
         total += reach(problem, delta)
     return capacity_cut(problem, total, requirement.level)

@@ -62,9 +62,20 @@ def _search(
     info["root"] = root.bound
     if _closed(root, state):
         return state.cost, True, state
-    heuristic_mip.search(state, root.pool.cuts, root.x, stop.part(0.35), seed, bound=root.lift(root.bound), patience=40)
-    if _closed(root, state):
-        return state.cost, True, state
+    for share, patience in ((0.1, 10), (0.25, 15)):
+        info["open"] = root.fix(state.cost)
+        heuristic_mip.search(
+            state,
+            root.pool.cuts,
+            root.x,
+            stop.part(share),
+            seed,
+            bound=root.lift(root.bound),
+            patience=patience,
+            closed=root.master.fixed_out,
+        )
+        if _closed(root, state):
+            return state.cost, True, state
     info["open"] = root.fix(state.cost)
     if stop.done:
         return root.lift(root.bound), False, state

@@ -42,7 +42,7 @@ class Tree:
         self.router = Router(self.problem)
         self.rng = np.random.default_rng(seed)
         self.searched, self.size, self.injected = 0.0, 8.0, state.cost
-        self.turn = 0
+        self.turn, self.share, self.started = 0, 0.5, stop.seconds
         self.model = pyscipopt.Model("suppression")
         self._parameters(seed)
         self.vars: dict[int, Any] = {}
@@ -149,21 +149,23 @@ class Tree:
         return True
 
     def search(self, finder: Any) -> bool:
-        """A slice of neighbourhood search, at most as long as the tree itself has taken."""
-        tree_time = self.model.getSolvingTime() - self.searched
-        found = False
-        while self.searched < 0.6 * tree_time and not self.stop.done:
-            before, start = self.state.cost, self.stop.seconds
+        """A slice of neighbourhood search: a share of the tree's own time that shrinks while nothing is found."""
+        guide = np.where(self.root.master.fixed_out, -1.0, self.root.x)
+        while not self.stop.done:
+            start = self.stop.seconds
+            if self.searched > self.share * (start - self.started - self.searched):
+                break
+            before = self.state.cost
             own = heuristic_mip.region(self.state, round(self.size), self.rng)
-            heuristic_mip.step(self.state, own, self.root.pool.cuts, self.root.x, self.router, self.stop, self.rng, 1.5)
+            heuristic_mip.step(self.state, own, self.root.pool.cuts, guide, self.router, self.stop, self.rng, 1.5)
             took = self.stop.seconds - start
             self.size = float(np.clip(self.size * (0.85 if took > 1.2 else 1.07), 2.0, 60.0))
             self.searched += took
-            if self.state.cost < before:
-                self.stop.tell("tree", cost=self.state.cost, bound=self.bound)
-        if self.state.cost < self.injected:
-            found = self.inject(finder)
-        return found
+            gained = self.state.cost < before - 1e-9 * abs(before)
+            self.share = min(0.6, self.share * 1.5) if gained else max(0.1, self.share * 0.97)
+            if gained:
+                self.stop.tell("tree", cost=self.state.cost, bound=self.root.lift(min(self.bound, self.state.cost)))
+        return self.state.cost < self.injected and self.inject(finder)
 
     @property
     def bound(self) -> float:

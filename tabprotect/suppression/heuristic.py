@@ -30,6 +30,7 @@ def solve(problem: Problem, stop: Stop, seed: int = 0) -> Pattern:
 
     >>> from tabprotect.table.examples import d272
     >>> t = d272()
+    >>> t = t.with_bounds(lb=(t.values > 0) * 1.0)
     >>> t = t.with_status((t.values > 0) & (t.values <= 2), "u").with_levels(t.values <= 2, spl=1)
     >>> pattern = solve(Problem.from_table(t), Stop(time_limit=10))
     >>> int(pattern.suppressed.sum()) >= 10

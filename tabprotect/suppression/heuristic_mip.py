@@ -200,11 +200,16 @@ def search(
     bound: float = 0.0,
     patience: int = 200,
     each: float = 1.5,
+    closed: BoolArray | None = None,
 ) -> None:
-    """Neighbourhoods of growing and shrinking size until the stop, the bound, or ``patience`` without gain."""
+    """Neighbourhoods of growing and shrinking size until the stop, the bound, or ``patience`` without gain.
+
+    ``guide`` is a point of the linear relaxation; ``closed`` cells are never hidden anew.
+    """
     rng = np.random.default_rng(seed)
     size, quiet = 6.0, 0
     router = Router(state.problem)
+    guide = guide if closed is None else np.where(closed, -1.0, guide)
     while not stop.done and quiet < patience and len(state.secondaries) and state.cost > bound + 1e-9 * abs(bound):
         before = state.cost
         start = stop.seconds
@@ -279,9 +284,10 @@ def choices(
     near[own] = 1.0
     touched = (abs(problem.lines) @ near > 0).astype(float)
     beside = abs(problem.lines).T @ touched
-    score = (beside + 3.0 * np.minimum(guide, 0.5)) / (
+    score = (beside + 3.0 * np.clip(guide, 0.0, 0.5)) / (
         1.0 + problem.weights / max(1.0, float(np.median(problem.weights)))
     )
     score = score * rng.uniform(0.5, 1.5, problem.n)
-    score[state.hidden] = -1.0
-    return np.argsort(-score, kind="stable")[:count].astype(np.int64)
+    score[state.hidden | (guide < 0)] = -1.0
+    best = np.argsort(-score, kind="stable")[:count].astype(np.int64)
+    return best[score[best] >= 0]

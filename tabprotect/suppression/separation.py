@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabprotect.solve.lp import PersistentLP
+from tabprotect.solve.lp import Pusher
 from tabprotect.suppression.cuts import Cut, bridge_cut, requirement_cut
 from tabprotect.suppression.moves import EXACT, FAR
 from tabprotect.suppression.preprocess import Reduced
@@ -27,7 +27,7 @@ class Separator:
     def __init__(self, problem: Reduced) -> None:
         self.problem = problem
         zero = np.zeros(problem.matrix.shape[0])
-        self.lp = PersistentLP(problem.matrix, np.zeros(problem.n), np.zeros(problem.n), zero, zero, options=EXACT)
+        self.lp = Pusher(problem.matrix, np.zeros(problem.n), np.zeros(problem.n), zero, zero, options=EXACT)
         self.calls = 0
 
     def push(
@@ -40,13 +40,8 @@ class Separator:
             up[cell] = min(1.0, self.problem.up[cell] / level)
         else:
             down[cell] = min(1.0, self.problem.down[cell] / level)
-        self.lp.set_bounds(-down, up)
         self.calls += 1
-        answer = self.lp.solve({cell: float(sense)}, maximize=True, time_limit=time_limit)
-        if answer.status != "optimal":
-            self.lp.clear_basis()
-            return None
-        return float(answer.objective), answer.x, answer.duals
+        return self.lp.push(cell, float(sense), -down, up, time_limit)
 
     def requirement(
         self,
@@ -78,15 +73,12 @@ class Separator:
         """A cut that says the cell must not be deducible exactly, if x violates one."""
         bound = x.copy()
         bound[cell] = max(float(x[cell]), 1e-3)
-        self.lp.set_bounds(-bound, bound)
         self.calls += 1
-        answer = self.lp.solve({cell: 1.0}, maximize=True, time_limit=time_limit)
-        if answer.status != "optimal":
-            self.lp.clear_basis()
+        answer = self.lp.push(cell, 1.0, -bound, bound, time_limit)
+        if answer is None or answer[0] >= x[cell] - VIOLATED:
             return None
-        if answer.objective >= x[cell] - VIOLATED:
-            return None
-        delta = -(self.problem.matrix.T @ answer.duals)
+        duals = answer[2]
+        delta = -(self.problem.by_cell @ duals)
         delta[cell] += 1.0
         support = np.flatnonzero(np.abs(delta) > 1e-7)
         cut = bridge_cut(self.problem, cell, support)
