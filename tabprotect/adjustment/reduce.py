@@ -41,14 +41,15 @@ def reduce_problem(problem: Problem, norm: str) -> Reduced:
     expand = sp.identity(problem.n, format="csr")
     matrix = sp.csr_array(problem.relations)
     movable = (problem.up > 0) | (problem.down > 0)
-    if not problem.rhs.any():
+    # a balance counts cells, not groups of them
+    if not problem.rhs.any() and not problem.balanced:
         expand, matrix = _drop_fixed(expand, matrix, movable)
         searched = False
         for _ in range(50):
             matrix = _distinct(matrix)
-            tied = _tie(matrix)
+            tied = _tie(matrix, problem.whole)
             if tied is None and not searched:
-                tied, searched = _hidden_ties(matrix), True
+                tied, searched = _hidden_ties(matrix, problem.whole), True
             if tied is None:
                 break
             expand, matrix = sp.csr_array(expand @ tied), _clean(sp.csr_array(matrix @ tied))
@@ -81,8 +82,11 @@ def _distinct(matrix: Any) -> Any:
     return sp.csr_array(scaled[np.sort(index)])
 
 
-def _tie(matrix: Any) -> Any:
-    """One round: disjoint relations of two (or one) cells as a map from fewer variables, or None."""
+def _tie(matrix: Any, whole: bool) -> Any:
+    """One round: disjoint relations of two (or one) cells as a map from fewer variables, or None.
+
+    In whole numbers only equal or opposite changes are tied: half a whole number need not be one.
+    """
     size = np.diff(matrix.indptr)
     n = matrix.shape[1]
     short = np.flatnonzero(size <= 2)
@@ -93,17 +97,17 @@ def _tie(matrix: Any) -> Any:
     for r in short.tolist():
         cells = matrix.indices[matrix.indptr[r] : matrix.indptr[r + 1]]
         data = matrix.data[matrix.indptr[r] : matrix.indptr[r + 1]]
-        if used[cells].any():
+        if used[cells].any() or (whole and len(cells) == 2 and abs(data[0]) != abs(data[1])):
             continue
         used[cells] = True
         if len(cells) == 1:
             target[cells[0]] = -1
         else:
             target[cells[1]], factor[cells[1]] = cells[0], -data[0] / data[1]
-    return _map(target, factor)
+    return _map(target, factor) if used.any() else None
 
 
-def _hidden_ties(matrix: Any) -> Any:
+def _hidden_ties(matrix: Any, whole: bool) -> Any:
     """Cells in fixed proportion in every table that satisfies the relations, as a map from fewer variables, or None."""
     m, n = matrix.shape
     if m == 0 or n < 2 or matrix.nnz > LARGEST:
@@ -128,7 +132,7 @@ def _hidden_ties(matrix: Any) -> Any:
         if leader >= 0 and np.all(np.abs(shape[i] - shape[leader]) <= 1e-8 * (1 + np.abs(shape[leader]))):
             ratio = tables[i, 0] / tables[leader, 0]
             nice = float(Fraction(ratio).limit_denominator(1000))
-            if abs(nice - ratio) <= 1e-7 * abs(ratio):
+            if abs(nice - ratio) <= 1e-7 * abs(ratio) and not (whole and abs(nice) != 1):
                 target[i], factor[i] = leader, nice
                 continue
         leader = i

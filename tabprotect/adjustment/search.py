@@ -77,7 +77,8 @@ def _search(
         bound = max(bound, _relaxation(problem, norm, best, bound, stop.part(0.5)))
     if best is not None and _close(problem.cost(best, norm), bound, gap):
         return _done(problem, best, norm, bound, "start")
-    if best is not None and norm == "l1" and len(problem.sensitive) > BLOCK_SENSITIVE:
+    # a block does not see the balance of the whole table
+    if best is not None and norm == "l1" and len(problem.sensitive) > BLOCK_SENSITIVE and not problem.balanced:
         share = 0.15 if size <= WHOLE else 1.0
         best = improve_by_blocks(problem, best, stop.part(share), bound=bound, gap=gap, seed=seed)
     if size <= WHOLE or best is None:

@@ -52,7 +52,7 @@ def compare(
     >>> import tabprotect as tp
     >>> table = tp.examples.d272().mark(tp.rules.Threshold(2))
     >>> found = compare(table, {"round": tp.round(table, base=5), "cta": tp.adjust(table)})
-    >>> found.table.loc["round", "hidden"], found.table.loc["cta", "recovered"]
+    >>> int(found.table.loc["round", "hidden"]), int(found.table.loc["cta", "recovered"])
     (0, 0)
     """
     if not results:

@@ -139,6 +139,16 @@ def test_reduction_keeps_the_optimum() -> None:
     assert z[1] == z[3] == z[4]
 
 
+def test_whole_numbers_survive_ties_that_are_not_one_to_one() -> None:
+    # y = 2x: a change of y by an odd number is no whole change of x
+    table = Table.from_relations([30.0, 10, 20, 10], [[-1, 0, 1, 1], [0, -2, 1, 0]], counts=True)
+    marked = table.with_status([2], "u").with_levels([2], 3, 3)
+    res = tp.adjust(marked)
+    promises_kept(res)
+    assert np.array_equal(res.values, np.rint(res.values))
+    assert abs(res.values[2] - 20) == 4
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_reduced_costs_are_the_full_costs(norm: str) -> None:
     problem = make_problem(cube(3, 3, 3, seed=5))
