@@ -34,7 +34,7 @@ def solve(problem: Problem, stop: Stop, seed: int = 0) -> Pattern:
     model = NetworkModel.of(problem)
     root = start_root(model, build(model, stop, seed))
     if model.n_needs and not stop.done:
-        run_root(root, stop, seed, rounds=ROUNDS)
+        run_root(root, stop, seed, rounds=ROUNDS, effort=3.0 if model.network.n_arcs < 50_000 else 0.1)
     info = {
         "method": "network",
         "requirements": len(problem.requirements),

@@ -14,6 +14,9 @@ from tabprotect.types import BoolArray, FloatArray
 STEPS = 64
 """Steps of local search per compiled call: the clock is looked at in between."""
 
+STYLES = ((5, 0.4, 0.06), (5, 1.0, 0.1), (3, 0.6, 0.1), (5, 0.4, 0.0))
+"""Secondaries taken out at once, noise on prices, and how much dearer a step may be: calls take turns."""
+
 
 def search(
     model: NetworkModel,
@@ -30,14 +33,18 @@ def search(
     state = state_of(model, by_weight, hidden)
     rng = np.array([np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(seed + 1)], np.uint64)
     best, best_cost = hidden, model.cost(hidden)
-    idle, patience = 0, int(effort * (40 + 6 * state.tally[0]))
+    idle, turn, patience = 0, 0, int(effort * (60 + 10 * state.tally[0]))
     while idle < patience and state.tally[0] and not stop.done:
-        change = improve(by_weight, state, rng, STEPS, 5, 0.4, 0.0)
-        idle = 0 if change < -1e-9 * max(best_cost, 1.0) else idle + STEPS
+        improve(by_weight, state, rng, STEPS, *STYLES[turn % len(STYLES)])
+        turn += 1
         cost = model.cost(state.hidden > 0)
-        if cost < best_cost:
-            best, best_cost = state.hidden > 0, cost
+        if cost < best_cost - 1e-9 * max(best_cost, 1.0):
+            best, best_cost, idle = state.hidden > 0, cost, 0
             stop.tell("search", cost=best_cost)
+        else:
+            idle += STEPS
+            if cost - best_cost > 0.02 * (best_cost - model.fixed_cost):
+                state = state_of(model, by_weight, best)
     return best
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tabprotect.solve.branch import Program, branch_and_cut
+from tabprotect.solve.branch_tree import REPAIR_EVERY
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.knapsack import RowSet, strengthen
 from tabprotect.solve.stop import Stop
@@ -20,6 +21,9 @@ from tabprotect.suppression.network_model import NetworkModel
 from tabprotect.suppression.network_root import Root, run_root, start_root
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.types import BoolArray, FloatArray
+
+LONG_SEARCHES = (2, 6, 18, 54, 162)
+"""Which calls of the repair also search at length from the best pattern."""
 
 
 def solve(
@@ -38,7 +42,7 @@ def solve(
             hidden = given | model.fixed
     root = start_root(model, hidden)
     if model.n_needs:
-        run_root(root, stop, seed)
+        run_root(root, stop, seed, effort=0.15)
     nodes = 0
     while not root.closed and not stop.done:
         before = root.cost
@@ -82,9 +86,15 @@ def _tree(root: Root, stop: Stop, seed: int, solver: str) -> int:
         if stop.done:
             return None
         price = model.weight * (1.0 - 0.999 * x) + 1e-6
-        hidden = search(model, stop, seed + call, start=build(model, stop, seed, price=price), effort=0.05)
-        return (hidden & ~model.fixed).astype(float)
+        hidden = search(model, stop, seed + call, start=build(model, stop, seed, price=price), effort=0.1)
+        if model.cost(hidden) < model.cost(best[0]):
+            best[0] = hidden
+        if call // REPAIR_EVERY in LONG_SEARCHES:
+            # a tree that is still growing is worth a long look for a better pattern
+            best[0] = search(model, stop, seed + call, start=best[0], effort=4.0)
+        return (best[0] & ~model.fixed).astype(float)
 
+    best = [root.hidden]
     program = Program(
         np.where(model.candidate, model.weight, 0.0), allowed, rows, separate, start, root.integral, repair
     )
