@@ -11,7 +11,7 @@ from tabprotect.types import BoolArray, FloatArray
 
 MOST = 60
 """So many intervals are drawn at most, sensitive cells first, narrowest first."""
-_LEFT, _WIDTH, _ROW = 260, 440, 20
+_WIDTH, _ROW, _LETTER, _LABEL = 440, 20, 6.6, 42
 
 
 def interval_bars(
@@ -29,29 +29,35 @@ def interval_bars(
     order = np.lexsort((upper - lower, ~primary))[:MOST]
     ends = np.concatenate([lower[order], upper[order]])
     place, ticks = _axis(ends[np.isfinite(ends)])
+    left = _LETTER * max((min(len(labels[k]), _LABEL) for k in order), default=0) + 16
     parts = []
     for row, k in enumerate(order):
         y = row * _ROW
         color, kind = ("#8c1c13", "sensitive") if primary[k] else ("#0b4f8a", "complement")
-        numbers = f"{_short(lower[k])} – {_short(upper[k])}"
-        bar = _rect(place(lower[k]), place(upper[k]), y + 5, 10, f'rx="3" fill="{color}" fill-opacity="0.75"')
+        numbers = f"{short(lower[k])} – {short(upper[k])}"
+        bar = _rect(left, place(lower[k]), place(upper[k]), y + 5, 10, f'rx="3" fill="{color}" fill-opacity="0.75"')
         if need_low is not None and need_high is not None and need_high[k] > need_low[k]:
             bar += _rect(
-                place(need_low[k]), place(need_high[k]), y + 3, 14, 'fill="none" stroke="#1b1f24" stroke-width="1.5"'
+                left,
+                place(need_low[k]),
+                place(need_high[k]),
+                y + 3,
+                14,
+                'fill="none" stroke="#1b1f24" stroke-width="1.5"',
             )
         parts.append(
-            f"<g><title>{escape(labels[k])}: {numbers} ({kind})</title>{_text(_LEFT - 8, y + 14, labels[k][:42], 'end')}{bar}"
-            f"{_text(_LEFT + _WIDTH + 12, y + 14, numbers)}</g>"
+            f"<g><title>{escape(labels[k])}: {numbers} ({kind})</title>{_text(left - 8, y + 14, labels[k][:_LABEL], 'end')}{bar}"
+            f"{_text(left + _WIDTH + 12, y + 14, numbers)}</g>"
         )
     height = max(len(order), 1) * _ROW
     for tick in ticks:
-        x = _LEFT + place(tick) * _WIDTH
+        x = left + place(tick) * _WIDTH
         parts.insert(
             0,
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="#d5dae0"/>'
-            + _text(x, height + 14, _short(tick), "middle"),
+            + _text(x, height + 14, short(tick), "middle"),
         )
-    wide, tall = _LEFT + _WIDTH + 190, height + 20
+    wide, tall = left + _WIDTH + 190, height + 20
     return f'<svg class="scope" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}">{"".join(parts)}</svg>'
 
 
@@ -79,13 +85,15 @@ def _axis(ends: FloatArray) -> tuple[Callable[[float], float], list[float]]:
     return place, [float(first + k * step) for k in range(int((high - first) / step + 1e-9) + 1)]
 
 
-def _rect(start: float, end: float, y: float, height: float, look: str) -> str:
-    return f'<rect x="{_LEFT + start * _WIDTH:.1f}" y="{y}" width="{max((end - start) * _WIDTH, 2):.1f}" height="{height}" {look}/>'
+def _rect(left: float, start: float, end: float, y: float, height: float, look: str) -> str:
+    return f'<rect x="{left + start * _WIDTH:.1f}" y="{y}" width="{max((end - start) * _WIDTH, 2):.1f}" height="{height}" {look}/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" font-size="12" font-family="system-ui,sans-serif" fill="#1b1f24">{escape(text)}</text>'
 
 
-def _short(v: float) -> str:
-    return "∞" if v == np.inf else "−∞" if v == -np.inf else f"{v:,.6g}"
+def short(v: float) -> str:
+    """A number in at most six digits."""
+    # what a solver leaves of zero is zero
+    return "∞" if v == np.inf else "−∞" if v == -np.inf else f"{round(float(v), 9) + 0.0:,.6g}"

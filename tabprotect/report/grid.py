@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tabprotect.report.page import scroll
 from tabprotect.report.style import Symbols
 from tabprotect.types import BoolArray, FloatArray
 
+MAX_ROWS = 300
 MAX_CELLS = 4000
 """More cells than this are not drawn; the report then shows the top of the table and says so."""
 
@@ -32,9 +34,12 @@ class Picture:
     upper: FloatArray | None = None
     truth: FloatArray | None = None
     symbols: Symbols = field(default_factory=Symbols)
+    mark: bool = False
+    """The producer's own view: sensitive cells are marked although they are shown."""
 
     def number(self, v: float) -> str:
-        return "∞" if v == np.inf else "−∞" if v == -np.inf else f"{v:,.{self.decimals}f}"
+        # adding zero turns a rounded -0.0 of a solver into 0
+        return "∞" if v == np.inf else "−∞" if v == -np.inf else f"{round(v, self.decimals) + 0.0:,.{self.decimals}f}"
 
     def interval(self, i: int) -> str | None:
         """The attacker's interval of a hidden cell, or None where it was not computed."""
@@ -42,10 +47,12 @@ class Picture:
             return None
         return f"{self.number(self.lower[i])} – {self.number(self.upper[i])}"
 
-    def cell(self, i: int, total: bool) -> str:
-        """One table cell as HTML."""
-        mark = ' class="total"' if total else ""
+    def cell(self, i: int, rank: str) -> str:
+        """One table cell as HTML; ``rank`` is "total", "sub" (a subtotal) or nothing."""
+        mark = f' class="{rank}"' if rank else ""
         if not self.hidden[i]:
+            if self.mark and self.primary[i]:
+                mark = ' class="p" title="sensitive"'
             text = self.symbols.empty if self.empty[i] and self.values[i] == 0 else self.number(self.values[i])
             return f"<td{mark}>{escape(text)}</td>"
         kind, word = ("p", "sensitive") if self.primary[i] else ("s", "hidden to protect others")
@@ -98,14 +105,23 @@ def _grid(picture: Picture, part: Any, rows: int, columns: int | None, title: st
     heads = ["value"] if across is None else [f"{c}" for c in across.codes]
     corner = down.name if across is None else f"{down.name} \\ {across.name}"
     head = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    ranks = [""] if across is None else _ranks(across)
     lines = []
-    for r, code in enumerate(down.codes[:300]):
+    for r, (code, rank) in enumerate(zip(down.codes[:MAX_ROWS], _ranks(down), strict=False)):
         indent = "&nbsp;" * 3 * int(down.level[r])
-        total = bool(down.level[r] == 0)
         cells = "".join(
-            "<td></td>" if i < 0 else picture.cell(int(i), total or (across is not None and across.level[k] == 0))
-            for k, i in enumerate(part[r])
+            "<td></td>" if i < 0 else picture.cell(int(i), "total" if "total" in (rank, other) else rank or other)
+            for other, i in zip(ranks, part[r], strict=True)
         )
         lines.append(f'<tr><th scope="row">{indent}{escape(code)}</th>{cells}</tr>')
+    if len(down) > MAX_ROWS:
+        lines.append(f'<tr><td colspan="{len(heads) + 1}">… and {len(down) - MAX_ROWS:,} more rows</td></tr>')
     caption = f"<caption>{escape(title)}</caption>" if title else ""
-    return f'<div class="scroll"><table>{caption}<thead><tr><th scope="col">{escape(corner)}</th>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
+    body = f'<thead><tr><th scope="col">{escape(corner)}</th>{head}</tr></thead><tbody>{"".join(lines)}</tbody>'
+    return scroll(f"<table>{caption}{body}</table>", title or corner)
+
+
+def _ranks(dim: Any) -> list[str]:
+    """For every code: "total", "sub" for a subtotal, or nothing."""
+    inner = {total for total, _ in dim.hierarchy.sums}
+    return ["total" if dim.level[k] == 0 else "sub" if k in inner else "" for k in range(len(dim))]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tabprotect.linalg.exact import decimals_of
 from tabprotect.protected import Protected
-from tabprotect.report.bars import MOST, interval_bars
+from tabprotect.report.bars import MOST, interval_bars, short
 from tabprotect.report.grid import Picture, grids
 from tabprotect.report.page import facts, figure, rows_table, save_page
 from tabprotect.table.table import Table
@@ -50,10 +50,10 @@ def _report(res: Protected, confidential: bool) -> str:
         ("gap", f"{res.gap:.2%}"),
         ("time", f"{res.runtime:.2f} s"),
     ]
-    if res.kind == "suppress":
-        total = float(res.table.weights("value").sum()) or 1.0
-        share = float(res.table.weights("value")[res.suppressed].sum()) / total
-        numbers.insert(3, ("value hidden", f"{share:.1%}"))
+    if res.kind == "suppress" and confidential:
+        # a sum over hidden cells is one more equation for an outsider, so that it is not for the published page
+        weights = table.weights("value")
+        numbers.insert(3, ("value hidden", f"{weights[res.suppressed].sum() / (weights.sum() or 1.0):.1%}"))
     parts = [
         f"<h1>{escape(table.name or 'Table')}: protected by {kind}</h1>",
         f'<p class="muted">tabprotect, method {escape(res.method)}: {escape(str(res.info.get("why", "asked for")))}</p>',
@@ -136,7 +136,7 @@ def _list_of_cells(res: Protected, lower: Any, upper: Any) -> str:
     rows = []
     for i in cells:
         known = lower is not None and not np.isnan(lower[i])
-        interval = f"{lower[i]:,.6g} – {upper[i]:,.6g}" if known else "–"
+        interval = f"{short(lower[i])} – {short(upper[i])}" if known else "–"
         rows.append([str(int(i)), "sensitive" if res.table.primary[i] else "complement", interval])
     return rows_table(
         ["cell", "kind", "interval"], rows, f"{int(res.suppressed.sum()):,} hidden cells of {res.table.n_cells:,}"
@@ -199,7 +199,7 @@ def write_attack(found: Any, path: str | Path) -> Path:
 
 def attack_fragment(found: Any) -> str:
     """Verdict and intervals, for notebooks."""
-    return f"<div>{_attack_body(found)}</div>"
+    return f"<div>{_inline(_attack_body(found))}</div>"
 
 
 def _attack_body(found: Any) -> str:
@@ -230,7 +230,7 @@ def _attack_body(found: Any) -> str:
         caption = "Interval of every hidden cell (exposed or sensitive cells first, in red)."
         parts += ["<h2>Intervals</h2>", figure(interval_bars(labels, found.lower, found.upper, primary), caption)]
         rows = [
-            [labels[k], f"{found.lower[k]:,.8g}", f"{found.upper[k]:,.8g}", str(found.fails[k])]
+            [labels[k], short(found.lower[k]), short(found.upper[k]), str(found.fails[k])]
             for k in range(min(len(cells), 1000))
         ]
         parts.append(rows_table(["cell", "lower", "upper", "fails"], rows))
@@ -257,5 +257,6 @@ def table_fragment(table: Table) -> str:
         table.primary,
         table.status == "z",
         table.decimals,
+        mark=True,
     )
-    return f"<div><p>{escape(repr(table))}</p>{grids(shown)}</div>"
+    return f"<div><p>{escape(repr(table))}</p>{_inline(grids(shown))}</div>"
