@@ -25,6 +25,10 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 
 MOST_PATHS = 40
 """Paths tried per code and dimension; of more siblings a random choice is taken."""
+DOWN_PATHS = 10
+"""Parts tried as the way down from a total."""
+FAR_PATHS = 8
+"""Paths tried over each ancestor."""
 CHUNK = 2000
 """Boxes per compiled call: between two calls the stop is looked at."""
 
@@ -64,17 +68,30 @@ def paths_of(hierarchy: Hierarchy, rng: np.random.Generator) -> list[list[list[t
             way.append(c)
         return way
 
+    def some(codes: list[int], most: int) -> list[int]:
+        return codes if len(codes) <= most else [int(c) for c in rng.choice(codes, most, replace=False)]
+
+    def others(c: int, most: int) -> list[int]:
+        """Siblings, or a random choice of them."""
+        return some([s for s in ups[c][0][1] if s != c] if c in ups else [], most)
+
     found = []
     for c in range(len(hierarchy)):
         options: list[list[tuple[int, int]]] = []
-        siblings = [s for s in ups[c][0][1] if s != c] if c in ups else []
-        if len(siblings) > MOST_PATHS:
-            siblings = rng.choice(siblings, MOST_PATHS, replace=False).tolist()
-        turns = 1 if c not in parts_of else 3
-        for _ in range(turns):
-            here = down(c)
-            options += [[*((i, 1) for i in here), *((i, -1) for i in down(int(s)))] for s in siblings]
+        # a total may owe everything to one of its parts, so each part is tried
+        ways = [[c, *down(int(part))] for part in some(list(parts_of[c]), DOWN_PATHS)] if c in parts_of else [[c]]
+        for here in ways:
+            options += [
+                [*((i, 1) for i in here), *((i, -1) for i in down(s))] for s in others(c, MOST_PATHS // len(ways) + 4)
+            ]
             options.append([(i, 1) for i in [*to_top(c), *here]])
+            # over an ancestor into another branch, for codes whose own siblings have no room
+            longer = list(here)
+            for ancestor in to_top(c):
+                longer.append(ancestor)
+                options += [
+                    [*((i, 1) for i in longer), *((i, -1) for i in down(s))] for s in others(ancestor, FAR_PATHS)
+                ]
         found.append(options)
     return found
 
@@ -361,6 +378,7 @@ def solve(problem: Problem, stop: Stop, seed: int) -> Pattern:
     boxes = Boxes(problem, seed)
     order = np.argsort(-boxes.level, kind="stable")
     boxes.improve(order, 2, Stop(), "boxes")
+    boxes.improve(boxes.missing, 40, Stop(), "boxes")
     for turn in range(6):
         before = problem.cost(boxes.hidden)
         if stop.done:
