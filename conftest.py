@@ -22,4 +22,9 @@ def teardown(namespace: dict[str, Any]) -> None:
     namespace["_folder"].cleanup()
 
 
-pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/**/*.md"], setup=setup, teardown=teardown).pytest()
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser()],
+    patterns=["README.md", "docs/*.md", "docs/**/*.md"],
+    setup=setup,
+    teardown=teardown,
+).pytest()

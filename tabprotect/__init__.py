@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from tabprotect import dp as dp
     from tabprotect import errors as errors
     from tabprotect import microdata as microdata
-    from tabprotect import sensitivity as rules
+    from tabprotect import sensitivity as rules  # noqa: F401
     from tabprotect import substitution as substitution
     from tabprotect.adjustment import adjust as adjust
     from tabprotect.attacker import Certificate as Certificate
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from tabprotect.io.jj import write_jj as write_jj
     from tabprotect.protected import Protected as Protected
     from tabprotect.report.compare import compare as compare
-    from tabprotect.rounding import round_table as round
+    from tabprotect.rounding import round_table as round  # noqa: F401
     from tabprotect.suppression import suppress as suppress
     from tabprotect.table import examples as examples
     from tabprotect.table.hierarchy import Hierarchy as Hierarchy
