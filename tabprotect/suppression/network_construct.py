@@ -59,7 +59,7 @@ def build(
     for part in np.array_split(order, max(1, len(order) // 200)):
         if stop.done and len(part):
             raise Unsafe("stopped before a first safe pattern was found", bound=model.fixed_cost)
-        if not construct(problem, state, part, 0.0, seed):
+        if not construct(problem, state, part, seed):
             raise Unsafe(
                 "a requirement could not be met although hiding everything meets it: rooms differ too much in size"
             )
@@ -77,6 +77,6 @@ def state_of(model: NetworkModel, problem: Instance, hidden: BoolArray) -> State
     """The search state of a safe pattern."""
     state = empty_state(model, problem)
     hide_all(state, np.flatnonzero(hidden & ~model.fixed), 1)
-    if not construct(problem, state, np.arange(model.n_needs), 0.0, 0):
+    if not construct(problem, state, np.arange(model.n_needs)):
         raise Unsafe("the starting pattern is not safe")
     return state

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from tabprotect.suppression.network_state import (
     N_LOG,
     N_SECONDARY,
+    Instance,
+    State,
     begin,
     ensure,
     forget_support,
@@ -18,6 +21,7 @@ from tabprotect.suppression.network_state import (
     roll_back,
     show,
 )
+from tabprotect.types import IntArray
 
 
 @inner
@@ -38,14 +42,59 @@ def shuffle(rng, items, n):
         items[i], items[j] = items[j], items[i]
 
 
-@numba.njit(cache=True, nogil=True)
-def construct(problem, state, order, rho, seed):
+def construct(problem: Instance, state: State, order: IntArray, seed: int = 0) -> bool:
     """Meet the requirements one after the other; False if one cannot be met."""
-    for r in order:
+    return bool(_work(problem, state, _UNUSED, CONSTRUCT, order, 0, 0.0, 0.0, seed) == 0.0)
+
+
+def clean_up(problem: Instance, state: State, order: IntArray) -> None:
+    """Try to publish the given arcs in order. Once a drop fails it fails for ever, since the pattern only shrinks."""
+    _work(problem, state, _UNUSED, CLEAN_UP, order, 0, 0.0, 0.0, 0)
+
+
+def improve(
+    problem: Instance, state: State, rng: npt.NDArray[np.uint64], steps: int, most: int, rho: float, slack: float
+) -> float:
+    """Destroy and repair: publish a few secondaries, meet again what relied on them, keep the pattern if it is not dearer.
+
+    ``most`` secondaries at most are taken out in one step, ``rho`` is the noise on prices, and a step may cost up to ``slack`` times the weight taken out
+    more than it saves. Returns the change of the total weight.
+    """
+    return float(_work(problem, state, rng, IMPROVE, np.arange(steps), most, rho, slack, 0))
+
+
+CONSTRUCT, CLEAN_UP, IMPROVE = 0, 1, 2
+_UNUSED = np.ones(1, np.uint64)
+
+
+@numba.njit(cache=True, nogil=True)
+def _work(problem, state, rng, task, order, most, rho, slack, seed):
+    """One entry for the three tasks: every further entry would compile all the kernels below it once more."""
+    chosen = np.empty(most + 1, np.int64)
+    affected = np.empty(len(problem.need_arc), np.int64)
+    result = 0.0
+    for i in order:
         begin(state)
-        if ensure(problem, state, r, np.inf, rho, seed) == np.inf:
-            return False
-    return True
+        if task == CONSTRUCT:
+            if ensure(problem, state, i, np.inf, rho, seed) == np.inf:
+                return 1.0
+        elif task == CLEAN_UP:
+            if state.hidden[i] == 1:
+                drop(problem, state, i)
+        elif state.tally[N_SECONDARY] > 0:
+            chosen[0] = state.secondary[random_below(rng, state.tally[N_SECONDARY])]
+            n_affected, _ = _affected(problem, state, chosen, 1, affected)
+            n = _choose(state, rng, most, chosen, affected, n_affected)
+            n_affected, long = _affected(problem, state, chosen, n, affected)
+            change = _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho)
+            saved = 0.0
+            for k in range(n):
+                saved += problem.weight[chosen[k]]
+            if change > slack * saved * (random_below(rng, 1000) / 1000.0) ** 3:
+                roll_back(state)
+            else:
+                result += change
+    return result
 
 
 @inner
@@ -71,21 +120,9 @@ def drop(problem, state, e):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
-def clean_up(problem, state, order):
-    """Try to publish the given arcs in order. Once a drop fails it fails for ever, since the pattern only shrinks."""
-    dropped = 0
-    for e in order:
-        if state.hidden[e] == 1:
-            begin(state)
-            dropped += drop(problem, state, e)
-    return dropped
-
-
 @inner
 def _choose(state, rng, most, chosen, affected, n_affected):
-    """A few secondaries near each other: sharing a node, or a requirement that uses both."""
-    chosen[0] = state.secondary[random_below(rng, state.tally[N_SECONDARY])]
+    """More secondaries near ``chosen[0]``: sharing a node, or a requirement that uses both. Returns how many are chosen."""
     wanted = 1 + random_below(rng, most)
     n = 1
     for _ in range(3 * wanted):
@@ -126,35 +163,6 @@ def _affected(problem, state, chosen, n, affected):
                 found += 1
                 break
     return found, long
-
-
-@numba.njit(cache=True, nogil=True)
-def improve(problem, state, rng, steps, most, rho, slack):
-    """Destroy and repair: publish a few secondaries, meet again what relied on them, keep the pattern if it is not dearer.
-
-    ``most`` secondaries at most are taken out in one step, ``rho`` is the noise on prices, and a step may cost up to ``slack`` times the weight taken out
-    more than it saves. Returns the change of the total weight.
-    """
-    chosen = np.empty(most + 1, np.int64)
-    affected = np.empty(len(problem.need_arc), np.int64)
-    total = 0.0
-    for _ in range(steps):
-        if state.tally[N_SECONDARY] == 0:
-            break
-        begin(state)
-        chosen[0] = state.secondary[random_below(rng, state.tally[N_SECONDARY])]
-        n_affected, _ = _affected(problem, state, chosen, 1, affected)
-        n = _choose(state, rng, most, chosen, affected, n_affected)
-        n_affected, long = _affected(problem, state, chosen, n, affected)
-        change = _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho)
-        saved = 0.0
-        for i in range(n):
-            saved += problem.weight[chosen[i]]
-        if change > slack * saved * (random_below(rng, 1000) / 1000.0) ** 3:
-            roll_back(state)
-        else:
-            total += change
-    return total
 
 
 @inner

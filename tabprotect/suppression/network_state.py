@@ -339,15 +339,24 @@ def cheapest_path(problem, state, s, t, skip, missing, rho, seed):
 
 
 @inner
-def route(problem, state, s, t, skip, target, budget, rho, seed):
-    """Send ``target`` from s to t, hiding arcs as needed while their weight stays within the budget.
+def _ends(problem, p, upward):
+    head, tail = problem.graph.to[2 * p], problem.graph.to[2 * p + 1]
+    return (head, tail) if upward else (tail, head)
 
-    Returns the flow, the number of touched arcs, and the weight of newly hidden arcs; the flow is left in the residual capacities.
+
+@inner
+def route(problem, state, r, upward, target, budget, rho, seed):
+    """Let requirement r's cell move by ``target`` in one direction, hiding arcs while their weight stays within the budget.
+
+    The arcs used are added to the support of r. Returns the flow and the weight of newly hidden arcs.
     """
-    flow, n_touched = max_flow(state.inside, state.residual, s, t, skip, target, state.work)
+    p = problem.need_arc[r]
+    target = min(target, problem.capacity[2 * p if upward else 2 * p + 1])
+    s, t = _ends(problem, p, upward)
+    flow, n_touched = max_flow(state.inside, state.residual, s, t, p, target, state.work)
     spent = 0.0
     while flow < target:
-        length = cheapest_path(problem, state, s, t, skip, target - flow, rho, seed)
+        length = cheapest_path(problem, state, s, t, p, target - flow, rho, seed)
         if length < 0:
             break
         amount = target - flow
@@ -362,22 +371,6 @@ def route(problem, state, s, t, skip, target, budget, rho, seed):
         for i in range(length):
             n_touched = push(state.residual, state.chain[i], amount, state.work.touched, state.work.flag, n_touched)
         flow += amount
-    return flow, n_touched, spent
-
-
-@inner
-def _ends(problem, p, upward):
-    head, tail = problem.graph.to[2 * p], problem.graph.to[2 * p + 1]
-    return (head, tail) if upward else (tail, head)
-
-
-@inner
-def _leg(problem, state, r, upward, target, budget, rho, seed):
-    """One direction of a requirement: route it, add to the support. Returns flow and weight spent."""
-    p = problem.need_arc[r]
-    target = min(target, problem.capacity[2 * p if upward else 2 * p + 1])
-    s, t = _ends(problem, p, upward)
-    flow, n_touched, spent = route(problem, state, s, t, p, target, budget, rho, seed)
     add_support(problem, state, r, n_touched)
     undo(state.residual, problem.capacity, state.work, n_touched)
     return flow, spent
@@ -411,41 +404,42 @@ def holds(problem, state, r):
 
 @inner
 def ensure(problem, state, r, budget, rho, seed):
-    """Make requirement r hold at little extra weight. Returns the weight spent, infinite when it failed (then roll back)."""
-    forget_support(state, r)
-    sense, level = problem.need_sense[r], problem.need_level[r]
-    if sense != 0:
-        flow, spent = _leg(problem, state, r, sense > 0, level, budget, rho, seed)
-        return spent if flow >= level else np.inf
-    return _width(problem, state, r, level, budget, rho, seed)
+    """Make requirement r hold at little extra weight. Returns the weight spent, infinite when it failed (then roll back).
 
-
-@inner
-def _width(problem, state, r, level, budget, rho, seed):
-    """Both orders of paying for the two directions (what the other one has for free need not be paid); the cheaper one is kept."""
+    For a width both orders of paying for the two directions are tried (what the other one has for free need not be paid), and
+    the cheaper one is done again.
+    """
+    p, sense, level = problem.need_arc[r], problem.need_sense[r], problem.need_level[r]
     best, best_first = np.inf, True
     for attempt in range(3):
-        upward = (attempt == 0) if attempt < 2 else best_first
-        if attempt == 2 and best == np.inf:
-            return np.inf
+        last = attempt == 2 or sense != 0
+        upward = sense > 0 if sense != 0 else (best_first if last else attempt == 0)
+        if last and sense == 0 and best == np.inf:
+            break
         mark = state.tally[N_LOG]
         forget_support(state, r)
-        p = problem.need_arc[r]
-        s, t = _ends(problem, p, not upward)
-        room = problem.capacity[2 * p if not upward else 2 * p + 1]
-        other, n_touched = max_flow(state.inside, state.residual, s, t, p, min(level, room), state.work)
-        undo(state.residual, problem.capacity, state.work, n_touched)
-        flow, spent = _leg(problem, state, r, upward, level - other, budget, rho, seed)
-        rest, more = (0.0, 0.0)
-        if flow < level:
-            rest, more = _leg(problem, state, r, not upward, level - flow, budget - spent, rho, seed)
-        total = spent + more if flow + rest >= level else np.inf
-        if attempt == 2:
+        free = 0.0
+        if sense == 0:
+            s, t = _ends(problem, p, not upward)
+            room = min(level, problem.capacity[2 * p + 1 if upward else 2 * p])
+            free, n_touched = max_flow(state.inside, state.residual, s, t, p, room, state.work)
+            undo(state.residual, problem.capacity, state.work, n_touched)
+        total, got = 0.0, 0.0
+        for leg in range(1 if sense != 0 else 2):
+            if got < level:
+                wanted = level - (free if leg == 0 else got)
+                flow, spent = route(
+                    problem, state, r, upward if leg == 0 else not upward, wanted, budget - total, rho, seed
+                )
+                got += flow
+                total += spent
+        if got < level:
+            total = np.inf
+        if last:
             return total
         if total < best:
             best, best_first = total, upward
         while state.tally[N_LOG] > mark:
-            e = state.log[state.tally[N_LOG] - 1]
-            show(state, e)
+            show(state, state.log[state.tally[N_LOG] - 1])
             state.tally[N_LOG] -= 2
-    return best
+    return np.inf
