@@ -28,9 +28,9 @@ def markdown(found: Reproduction, command: str, versions: Mapping[str, str]) -> 
         f"The same table as a file: [{found.source}.csv]({found.source}.csv).",
     ]
     if command:
-        size = "small simulations (`--quick`)" if found.quick else "simulations of the source's size"
+        size = ", with small simulations (`--quick`)" if found.quick else ""
         made = ", ".join(f"{name} {value}" for name, value in versions.items())
-        parts.append(f"This page is written by the command below, with {size}; {made}.\n\n```bash\n{command}\n```")
+        parts.append(f"This page is written by the command below{size}; {made}.\n\n```bash\n{command}\n```")
     parts += found.notes
     for place, claims in groupby(found.claims, key=lambda c: c.place):
         rows = [
