@@ -60,6 +60,10 @@ def _settings(model: Any, stop: Stop, seed: int) -> None:
     model.setPresolve(pyscipopt.SCIP_PARAMSETTING.OFF)
     options: dict[str, Any] = {
         "misc/catchctrlc": False,
+        # rows still unknown to SCIP may break the symmetries and the dual arguments it sees in those it knows
+        "misc/usesymmetry": 0,
+        "misc/allowstrongdualreds": False,
+        "misc/allowweakdualreds": False,
         "randomization/randomseedshift": seed % 2**31,
         "separating/maxroundsroot": 60,
         "separating/maxrounds": ROUNDS,

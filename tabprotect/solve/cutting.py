@@ -112,21 +112,23 @@ class CuttingLP:
             self._h.run()
             self.solves += 1
             status = self._h.getModelStatus()
-            if status == self._kind.HighsModelStatus.kInfeasible:
+            empty = len(self.columns) == 0 and any(m.row.rhs > 0 for m in self.inside)
+            if status == self._kind.HighsModelStatus.kInfeasible or empty:
                 if self._admit(self._missing_columns()):
                     continue
                 self.infeasible = True
                 return None
-            if status != self._kind.HighsModelStatus.kOptimal:
+            if status not in (self._kind.HighsModelStatus.kOptimal, self._kind.HighsModelStatus.kModelEmpty):
                 return None
             solution = self._h.getSolution()
-            duals = np.maximum(np.array(solution.row_dual), 0.0)
+            duals = np.maximum(np.array(solution.row_dual), 0.0) if len(self.columns) else np.zeros(len(self.inside))
             self.reduced = self._reduced_costs(duals)
             outside = self.allowed & (self._at < 0) & (self.reduced < -TOLERANCE * np.maximum(1.0, self.cost))
             if not self._admit(np.flatnonzero(outside)):
                 break
         self.x = np.zeros(len(self.cost))
-        self.x[self.columns] = np.clip(np.array(solution.col_value), 0.0, 1.0)
+        if len(self.columns):
+            self.x[self.columns] = np.clip(np.array(solution.col_value), 0.0, 1.0)
         # the dual bound by plain arithmetic: rhs·duals plus what columns with negative reduced cost can still take off
         rhs = np.array([m.row.rhs for m in self.inside])
         self.bound = float(rhs @ duals) + float(np.minimum(self.reduced[self.allowed], 0.0).sum())

@@ -48,8 +48,8 @@ def strengthen(rows: RowSet, x: FloatArray, *, least: float = 0.03) -> list[Row]
     """Violated cover and rounding inequalities of the given rows at x (each row's best of either kind).
 
     >>> row = Row(np.array([0, 1, 2]), np.array([3.0, 3.0, 3.0]), 4.0, "capacity")
-    >>> [r.rhs for r in strengthen(RowSet([row]), np.array([0.8, 0.4, 0.2]))]
-    [2.0]
+    >>> strengthen(RowSet([row]), np.array([0.8, 0.4, 0.2]))[0].rhs
+    2.0
     """
     start, columns, values, rhs, kind = _strengthen(rows.start, rows.columns, rows.values, rows.rhs, x, least)
     return [

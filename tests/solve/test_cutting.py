@@ -1,0 +1,99 @@
+"""Growing programs, inequalities from single rows, and the three trees, against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from tabprotect.errors import InputError
+from tabprotect.solve.branch import Program, branch_and_cut
+from tabprotect.solve.cutting import CuttingLP, Row
+from tabprotect.solve.knapsack import RowSet, strengthen
+from tabprotect.solve.stop import Stop
+
+
+def random_row(rng, n, whole=True):
+    size = int(rng.integers(2, n + 1))
+    columns = np.sort(rng.choice(n, size, replace=False))
+    values = rng.integers(1, 12, size).astype(float) if whole else rng.uniform(0.1, 3.0, size)
+    rhs = float(rng.integers(1, max(2, int(values.sum())))) if whole else float(rng.uniform(0.1, values.sum()))
+    return Row(columns, np.minimum(values, rhs), rhs, "capacity")
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_feasible_point_is_cut_off(seed):
+    rng = np.random.default_rng(seed)
+    n = 7
+    row = random_row(rng, n, whole=seed % 2 == 0)
+    points = [np.array(p, float) for p in itertools.product((0, 1), repeat=n)]
+    feasible = [p for p in points if row.slack(p) >= -1e-9]
+    for _ in range(5):
+        x = np.clip(rng.uniform(-0.3, 1.3, n), 0, 1)
+        for cut in strengthen(RowSet([row]), x):
+            assert cut.slack(x) < 0
+            assert min(cut.slack(p) for p in feasible) >= -1e-7
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_pricing_finds_the_optimum_of_the_full_program(seed):
+    rng = np.random.default_rng(seed)
+    n = 12
+    cost = rng.integers(1, 20, n).astype(float)
+    rows = [random_row(rng, n) for _ in range(8)]
+    lp = CuttingLP(cost, active=rng.random(n) < 0.4)
+    for i in range(0, len(rows), 2):
+        lp.add(rows[i : i + 2])
+        bound = lp.solve()
+    matrix = np.zeros((len(rows), n))
+    for i, row in enumerate(rows):
+        matrix[i, row.columns] = row.values
+    reference = linprog(cost, A_ub=-matrix, b_ub=[-r.rhs for r in rows], bounds=(0, 1))
+    assert bound == pytest.approx(reference.fun, abs=1e-6)
+    assert lp.add(rows) == 0  # equal rows are known
+
+
+def test_an_impossible_row_is_infeasible():
+    lp = CuttingLP(np.ones(2), active=np.array([True, False]))
+    lp.add([Row(np.array([0, 1]), np.ones(2), 2.0)])
+    assert lp.solve() == 2.0
+    lp.add([Row(np.array([0]), np.ones(1), 2.0)])
+    assert lp.solve() is None
+    assert lp.infeasible
+
+
+@pytest.mark.parametrize("solver", ["tree", "scip", "highs"])
+@pytest.mark.parametrize("seed", range(25))
+def test_trees_against_enumeration(solver, seed):
+    rng = np.random.default_rng(seed)
+    n = 9
+    cost = rng.integers(0, 20, n).astype(float) if seed % 2 else rng.uniform(0.1, 9.0, n)
+    rows = [random_row(rng, n) for _ in range(7)]
+
+    def separate(x, integral, root):
+        return [r for r in rows if r.slack(x) < -1e-6]
+
+    points = [np.array(p, float) for p in itertools.product((0, 1), repeat=n)]
+    best = min(float(cost @ p) for p in points if not separate(p, True, False))
+    program = Program(cost, np.ones(n, bool), rows[:2], separate, np.ones(n), bool(seed % 2))
+    answer = branch_and_cut(program, Stop(), solver=solver, seed=seed)
+    assert answer.optimal
+    assert float(cost @ answer.x) == pytest.approx(best, abs=1e-6)
+    assert not separate(answer.x, True, False)
+
+
+def test_a_cancelled_tree_returns_its_start_and_unknown_solvers_are_refused():
+    row = Row(np.arange(3), np.ones(3), 2.0)
+    program = Program(
+        np.ones(3), np.ones(3, bool), [], lambda x, i, r: [row] if row.slack(x) < 0 else [], np.ones(3), True
+    )
+    stop = Stop()
+    stop.cancel()
+    for solver in ("tree", "highs"):
+        answer = branch_and_cut(program, stop, solver=solver)
+        assert not answer.optimal
+        assert (answer.x == 1).all()
+    with pytest.raises(InputError):
+        branch_and_cut(program, Stop(), solver="abacus")
