@@ -23,6 +23,6 @@ html_title = "tabprotect"
 html_static_path = ["_static"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
-autosummary_generate = True
+autosummary_generate = False
 default_role = "code"
 suppress_warnings = ["myst.xref_missing"]

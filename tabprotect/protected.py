@@ -118,9 +118,16 @@ class Protected:
 
         return fragment(self)
 
+    @property
+    def cost_text(self) -> str:
+        """The objective for people; left out where it would be the value of a single hidden cell."""
+        return (
+            "(not shown)" if self.kind == "suppress" and int(self.suppressed.sum()) == 1 else f"{self.objective:,.10g}"
+        )
+
     def __repr__(self) -> str:
         hidden = int(self.suppressed.sum())
         return (
-            f"<Protected by {self.kind} ({self.method}): {self.status}, objective {self.objective:,.10g}, gap {self.gap:.2%}, "
+            f"<Protected by {self.kind} ({self.method}): {self.status}, gap {self.gap:.2%}, "
             f"{hidden:,} of {self.table.n_cells:,} cells hidden>"
         )

@@ -99,7 +99,8 @@ def audit_pattern(
     """
     ledger = Ledger(needs)
     visible = {c: "published" for c in ledger.cells if not hidden[c]}
-    checker = MoveChecker(relations, hidden, down, up, whole=whole)
+    levels = np.concatenate([needs.down[needs.any], needs.up[needs.any], needs.width[needs.any]])
+    checker = MoveChecker(relations, hidden, down, up, levels=levels, whole=whole)
     if moves is not None and moves.shape[0]:
         ledger.add(checker.check_many(moves))
     found: Ranges | None = None

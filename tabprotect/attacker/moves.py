@@ -39,16 +39,23 @@ class Move:
 class MoveChecker:
     """Turns floating-point moves into exact ones, or refuses: relations hold exactly, bounds hold, published cells stay.
 
-    ``whole`` asks for whole-number moves (an attacker who knows that the cells are counts).
+    ``levels`` are the amounts moves are likely to have; ``whole`` asks for whole-number moves (an attacker who knows that the cells are counts).
     """
 
     def __init__(
-        self, relations: Any, hidden: BoolArray, down: FloatArray, up: FloatArray, *, whole: bool = False
+        self,
+        relations: Any,
+        hidden: BoolArray,
+        down: FloatArray,
+        up: FloatArray,
+        *,
+        levels: Any = (),
+        whole: bool = False,
     ) -> None:
         self.relations = integer_rows(relations)
         self._columns = sp.csc_array(self.relations)
         self.hidden, self.down, self.up, self.whole = hidden, down, up, whole
-        self.unit = 1 if whole else 10 ** decimals_of(down[hidden], up[hidden])
+        self.unit = 1 if whole else 10 ** decimals_of(down[hidden], up[hidden], levels)
 
     def check_one(self, cells: Any, y: FloatArray) -> Move | None:
         """The exact move near ``y`` on ``cells``, or None."""

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from tabprotect.errors import InputError
-from tabprotect.io.files import read_text
+from tabprotect.files import read_text
 from tabprotect.sensitivity.manual import Manual
 
 Codes = tuple[str, ...]

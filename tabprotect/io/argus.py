@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tabprotect.errors import InputError
+from tabprotect.files import read_text, write_text
 from tabprotect.io.apriori import read_apriori
-from tabprotect.io.files import read_text, write_text
 from tabprotect.io.jj import numerals
 from tabprotect.io.microdata import parse_numbers, read_microdata
 from tabprotect.io.rda import Metadata, read_rda

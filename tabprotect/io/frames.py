@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabprotect.errors import InputError
+from tabprotect.files import read_bytes, read_text, write_bytes, write_text
 from tabprotect.io import schema
-from tabprotect.io.files import read_bytes, read_text, write_bytes, write_text
 from tabprotect.table.hierarchy import Dimension
 from tabprotect.table.table import Table
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from tabprotect.errors import InputError
-from tabprotect.io.files import read_bytes, read_text, write_text
+from tabprotect.files import read_bytes, read_text, write_text
 from tabprotect.table.table import Table
 from tabprotect.types import FloatArray, IntArray
 

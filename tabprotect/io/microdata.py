@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabprotect.errors import InputError
-from tabprotect.io.files import read_text
+from tabprotect.files import read_text
 from tabprotect.io.rda import Metadata, Variable, read_rda
 from tabprotect.types import FloatArray
 

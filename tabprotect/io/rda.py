@@ -8,7 +8,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from tabprotect.errors import InputError
-from tabprotect.io.files import read_text
+from tabprotect.files import read_text
 from tabprotect.table.hierarchy import Hierarchy
 
 _WORD = re.compile(r'"([^"]*)"|(\S+)')

@@ -12,7 +12,7 @@ def summary(res: Protected) -> str:
     lines = [
         f"{table.name or 'table'}: {table.n_cells:,} cells, {table.n_relations:,} relations, {primary:,} sensitive",
         f"{res.kind} by {res.method} ({res.info.get('why', 'asked for')})",
-        f"status {res.status}, objective {res.objective:,.10g}, bound {res.bound:,.10g}, gap {res.gap:.2%}, {res.runtime:.2f} s",
+        f"status {res.status}, objective {res.cost_text}, gap {res.gap:.2%}, {res.runtime:.2f} s",
     ]
     if res.kind == "suppress":
         lines.append(f"{primary + secondary:,} cells hidden: {primary:,} sensitive and {secondary:,} to protect them")

@@ -6,7 +6,6 @@ It holds nothing confidential: the collector randomises with it, the analyst rec
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tabprotect.errors import InputError
+from tabprotect.files import write_text
 from tabprotect.substitution.accuracy import Estimate
 from tabprotect.substitution.chacha import Stream
 from tabprotect.substitution.columns import categories, codes_of, decode
@@ -151,10 +151,7 @@ class Scheme:
 
     def save(self, path: str | Path) -> None:
         """Write the scheme to a file, under a temporary name first."""
-        target = Path(path)
-        draft = target.with_name(target.name + ".part")
-        draft.write_text(self.to_json() + "\n", encoding="utf-8")
-        os.replace(draft, target)
+        write_text(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Scheme:

@@ -207,7 +207,8 @@ class Table:
         A primary cell without any level must at least not be recovered exactly: its interval has to be one unit wide.
         """
         p = self.primary
-        lpl, upl, spl = (np.where(p, level, 0.0) for level in (self.lpl, self.upl, self.spl))
+        # twelve digits: 0.1 × 3 asks for 0.3, not for 0.30000000000000004
+        lpl, upl, spl = (np.where(p, _twelve_digits(level), 0.0) for level in (self.lpl, self.upl, self.spl))
         bare = p & (lpl == 0) & (upl == 0) & (spl == 0)
         return lpl, upl, np.where(bare, 10.0**-self.decimals, spl)
 
@@ -394,6 +395,14 @@ class Table:
             f"<Table{':' + dims + ',' if dims else ':'} {n:,} cell{'s' * (n != 1)}, {m:,} relation{'s' * (m != 1)}, "
             f"{int(self.primary.sum()):,} primary>"
         )
+
+
+def _twelve_digits(x: FloatArray) -> FloatArray:
+    """Numbers rounded to twelve significant digits."""
+    whole = x == np.rint(x)
+    if whole.all():
+        return x
+    return np.array([v if w else float(f"{v:.12g}") for v, w in zip(x.tolist(), whole, strict=True)])
 
 
 def _default_lb(values: FloatArray) -> FloatArray:
