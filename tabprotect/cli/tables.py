@@ -67,6 +67,8 @@ def _read(
     meta: Path | None,
     repair: bool,
 ) -> Table:
+    from tabprotect.io.frames import read_cells, sidecar
+
     if path.suffix.lower() == ".jj":
         from tabprotect.io.jj import read_jj
 
@@ -76,9 +78,11 @@ def _read(
 
         return read_argus(path, meta) if meta is not None else read_argus(path)
     if not by:
-        raise InputError("say which columns hold the codes: --by region --by nace=nace.hrc", file=path)
+        if not sidecar(path).exists() and path.suffix.lower() not in (".parquet", ".pq"):
+            raise InputError("say which columns hold the codes: --by region --by nace=nace.hrc", file=path)
+        return read_cells(path)
     if contributor is not None or weight is not None:
         from tabprotect.table.tabulate import tabulate
 
-        return tabulate(path, by=by, value=value, contributor=contributor, holding=holding, weight=weight)
+        return tabulate(path, by=by, value=value, contributor=contributor, holding=holding, weight=weight, total=total)
     return Table.from_frame(path, by=by, value=value, freq=freq, total=total, repair=repair)
