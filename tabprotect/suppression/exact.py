@@ -62,18 +62,11 @@ def _search(
     info["root"] = root.bound
     if _closed(root, state):
         return state.cost, True, state
-    for share, patience in ((0.1, 10), (0.25, 15)):
+    for share, patience in ((0.1, 25), (0.25, 60)):
         info["open"] = root.fix(state.cost)
-        heuristic_mip.search(
-            state,
-            root.pool.cuts,
-            root.x,
-            stop.part(share),
-            seed,
-            bound=root.lift(root.bound),
-            patience=patience,
-            closed=root.master.fixed_out,
-        )
+        part = stop.part(share)
+        finder = heuristic_mip.Search(state, root.x, part, seed, closed=root.master.fixed_out)
+        finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=patience)
         if _closed(root, state):
             return state.cost, True, state
     info["open"] = root.fix(state.cost)

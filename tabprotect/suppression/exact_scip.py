@@ -14,7 +14,6 @@ from tabprotect.suppression.cuts import Cut, line_bridges
 from tabprotect.suppression.exact_root import Root
 from tabprotect.suppression.heuristic_state import Witnessed
 from tabprotect.suppression.master import row_arrays
-from tabprotect.suppression.moves import Router
 from tabprotect.suppression.separation import WHOLE
 from tabprotect.types import BoolArray, FloatArray
 
@@ -39,9 +38,8 @@ class Tree:
         self.kind = pyscipopt
         self.root, self.state, self.stop = root, state, stop
         self.problem = root.problem
-        self.router = Router(self.problem)
-        self.rng = np.random.default_rng(seed)
-        self.searched, self.size, self.injected = 0.0, 8.0, state.cost
+        self.neighbourhoods = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)
+        self.searched, self.injected = 0.0, state.cost
         self.turn, self.share, self.started = 0, 0.5, stop.seconds
         self.model = pyscipopt.Model("suppression")
         self._parameters(seed)
@@ -150,19 +148,15 @@ class Tree:
 
     def search(self, finder: Any) -> bool:
         """A slice of neighbourhood search: a share of the tree's own time that shrinks while nothing is found."""
-        guide = np.where(self.root.master.fixed_out, -1.0, self.root.x)
+        cuts: list[Cut] | None = None
         while not self.stop.done:
             start = self.stop.seconds
             if self.searched > self.share * (start - self.started - self.searched):
                 break
-            before = self.state.cost
-            own = heuristic_mip.region(self.state, round(self.size), self.rng)
-            heuristic_mip.step(self.state, own, self.root.pool.cuts, guide, self.router, self.stop, self.rng, 1.5)
-            took = self.stop.seconds - start
-            self.size = float(np.clip(self.size * (0.85 if took > 1.2 else 1.07), 2.0, 60.0))
-            self.searched += took
-            gained = self.state.cost < before - 1e-9 * abs(before)
-            self.share = min(0.6, self.share * 1.5) if gained else max(0.1, self.share * 0.97)
+            cuts = heuristic_mip.useful(self.root.pool.cuts) if cuts is None else cuts
+            gained = self.neighbourhoods.once(cuts)
+            self.searched += self.stop.seconds - start
+            self.share = min(0.8, self.share * 1.5) if gained else max(0.1, self.share * 0.99)
             if gained:
                 self.stop.tell("tree", cost=self.state.cost, bound=self.root.lift(min(self.bound, self.state.cost)))
         return self.state.cost < self.injected and self.inject(finder)

@@ -3,7 +3,9 @@
 1. A group move (`heuristic_group`) makes a first safe pattern in one linear program; what it misses is routed singly with true bounds.
 2. Staged and reweighted group moves from several random directions; the best is kept.
 3. Every need gets a witness of its own inside the pattern; cells no witness uses are published again.
-4. Destroy and repair (`heuristic_local`) until the limit, or until nothing has helped for long.
+4. Destroy and repair (`heuristic_local`) for a moment.
+5. The linear relaxation (`exact_root`) points at promising cells; small exact models (`heuristic_mip`) choose the cells of one
+   neighbourhood after the other anew, until the limit or until nothing has helped for long.
 
 The linear-programming construction follows J.P. Kelly, B.L. Golden and A.A. Assad, "Cell suppression: disclosure protection for
 sensitive tabular data", Networks 22 (1992), in that hidden cells are free and others cost their weight; group moves are ours.
@@ -15,8 +17,10 @@ import numpy as np
 
 from tabprotect.errors import Unsafe
 from tabprotect.solve.stop import Stop
+from tabprotect.suppression.exact_root import cut_root
 from tabprotect.suppression.heuristic_group import GroupRouter, build
 from tabprotect.suppression.heuristic_local import improve, reroute
+from tabprotect.suppression.heuristic_mip import Search, useful
 from tabprotect.suppression.heuristic_state import Witnessed
 from tabprotect.suppression.moves import BOTH, Move, Need, Router, needs_of
 from tabprotect.suppression.preprocess import Reduced, cannot_protect, reduce
@@ -37,18 +41,26 @@ def solve(problem: Problem, stop: Stop, seed: int = 0) -> Pattern:
     True
     """
     reduced = reduce(problem)
-    state = search(reduced, stop, seed)
-    return state.pattern(bound=problem.fixed_cost, method="heuristic")
+    state, bound = search(reduced, stop, seed)
+    bound = min(bound, state.cost)
+    return state.pattern(bound=bound, optimal=bound >= state.cost, method="heuristic")
 
 
-def search(problem: Reduced, stop: Stop, seed: int, patience: int = 400) -> Witnessed:
-    """The whole heuristic on a reduced problem."""
+def search(problem: Reduced, stop: Stop, seed: int, patience: int = 60) -> tuple[Witnessed, float]:
+    """The whole heuristic on a reduced problem, and the lower bound of the linear relaxation that guides it."""
     state = construct(problem, stop, seed)
-    stop.tell("first safe pattern", cost=state.cost)
-    if len(state.secondaries) and not stop.done:
-        state = restart(problem, state, stop.part(0.3), seed)
-        improve(state, Router(problem), stop, seed, patience=patience)
-    return state
+    stop.tell("first safe pattern", cost=state.cost, bound=problem.base)
+    if not len(state.secondaries) or stop.done:
+        return state, problem.base
+    state = restart(problem, state, stop.part(0.1), seed, tries=3)
+    improve(state, Router(problem), stop.part(0.05), seed, patience=60)
+    root = cut_root(problem, state, stop.part(0.2))
+    bound = root.lift(root.bound)
+    if not stop.done:
+        root.fix(state.cost)
+        finder = Search(state, root.x, stop, seed, closed=root.master.fixed_out)
+        finder.run(useful(root.pool.cuts), bound=bound, patience=patience)
+    return state, bound
 
 
 def construct(problem: Reduced, stop: Stop, seed: int, stages: int = 1, rounds: int = 0) -> Witnessed:

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.cuts import Cut
+from tabprotect.suppression.heuristic_local import reroute
 from tabprotect.suppression.heuristic_state import Witnessed
 from tabprotect.suppression.master import row_arrays
 from tabprotect.suppression.moves import BOTH, SHORT, Move, Router, clean, measured
@@ -129,7 +130,7 @@ class _Model:
         model.col_cost_ = np.concatenate([price, np.zeros(n - q)])
         model.col_lower_, model.col_upper_ = lower, upper
         model.row_lower_ = np.concatenate([row_low, [r for _, _, r in self.extra], [-np.inf]])
-        model.row_upper_ = np.concatenate([row_high, np.full(len(self.extra), np.inf), [hood.before - step]])
+        model.row_upper_ = np.concatenate([row_high, np.full(len(self.extra), np.inf), [hood.before]])
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_ = full.indptr.astype(np.int32)
         model.a_matrix_.index_ = full.indices.astype(np.int32)
@@ -137,8 +138,11 @@ class _Model:
         kind = highspy.HighsVarType
         model.integrality_ = [kind.kInteger] * q + [kind.kContinuous] * (n - q)
         h.passModel(model)
+        index = np.arange(q, dtype=np.int32)
+        h.setSolution(q, index, np.isin(hood.choice, hood.own).astype(float))
         h.run()
-        if h.getInfo().primal_solution_status != 2:
+        info = h.getInfo()
+        if info.primal_solution_status != 2 or info.objective_function_value > hood.before - step:
             return None
         return self._moves(np.array(h.getSolution().col_value))
 
@@ -190,38 +194,84 @@ def dependents(state: Witnessed, own: IntArray, router: Router, stop: Stop) -> t
     return failing, others
 
 
-def search(
-    state: Witnessed,
-    cuts: list[Cut],
-    guide: FloatArray,
-    stop: Stop,
-    seed: int,
-    *,
-    bound: float = 0.0,
-    patience: int = 200,
-    each: float = 1.5,
-    closed: BoolArray | None = None,
-) -> None:
-    """Neighbourhoods of growing and shrinking size until the stop, the bound, or ``patience`` without gain.
+class Search:
+    """Iterated neighbourhood search: descend, and when nothing helps any more, disturb the best pattern and descend again.
 
-    ``guide`` is a point of the linear relaxation; ``closed`` cells are never hidden anew.
+    ``guide`` is a point of the linear relaxation, ``closed`` cells are never hidden anew. ``state`` is always the best pattern so far.
     """
-    rng = np.random.default_rng(seed)
-    size, quiet = 6.0, 0
-    router = Router(state.problem)
-    guide = guide if closed is None else np.where(closed, -1.0, guide)
-    while not stop.done and quiet < patience and len(state.secondaries) and state.cost > bound + 1e-9 * abs(bound):
-        before = state.cost
-        start = stop.seconds
-        own = region(state, round(size), rng)
-        step(state, own, cuts, guide, router, stop, rng, each)
-        took = stop.seconds - start
-        size = float(np.clip(size * (0.85 if took > 0.8 * each else 1.07), 2.0, 60.0))
-        if state.cost < before - 1e-9 * abs(before):
-            quiet = 0
-            stop.tell("neighbourhood search", cost=state.cost, bound=bound)
-        else:
-            quiet += 1
+
+    def __init__(
+        self,
+        state: Witnessed,
+        guide: FloatArray,
+        stop: Stop,
+        seed: int,
+        *,
+        closed: BoolArray | None = None,
+        each: float = 1.0,
+    ) -> None:
+        self.state, self.now = state, state.copy()
+        self.guide = guide if closed is None else np.where(closed, -1.0, guide)
+        self.stop, self.each = stop, each
+        self.rng = np.random.default_rng(seed)
+        self.router = Router(state.problem)
+        self.size, self.quiet, self.kicked = 6.0, 0, 0
+
+    def once(self, cuts: list[Cut]) -> bool:
+        """One neighbourhood; whether the best pattern became cheaper."""
+        if self.quiet >= 12:
+            self.disturb()
+        before, start = self.now.cost, self.stop.seconds
+        own = region(self.now, round(self.size), self.rng)
+        if len(own):
+            step(self.now, own, cuts, self.guide, self.router, self.stop, self.rng, self.each)
+        took = self.stop.seconds - start
+        self.size = float(np.clip(self.size * (0.8 if took > 0.25 * self.each else 1.05), 2.0, 60.0))
+        self.quiet = 0 if self.now.cost < before - 1e-9 * abs(before) else self.quiet + 1
+        if self.now.cost >= self.state.cost - 1e-9 * abs(self.state.cost):
+            return False
+        self.state.adopt(self.now)
+        return True
+
+    def disturb(self) -> None:
+        """Start again from the best pattern with some cells barred for the needs that hang on them."""
+        self.now, self.quiet = self.state.copy(), 0
+        self.kicked += 1
+        own = region(self.now, int(self.rng.integers(3, 9)), self.rng)
+        failing, found = dependents(self.now, own, self.router, self.stop)
+        for i, move in found.items():
+            self.now.put(i, move)
+        barred = np.zeros(self.now.problem.n, bool)
+        barred[own[: max(1, len(own) // 2)]] = True
+        barred |= self.guide < 0
+        barred &= ~self.state.problem.free
+        old = {i: self.now.moves[i] for i in failing}
+        for i in failing:
+            self.now.put(i, None)
+        for i in failing:
+            hidden = self.now.hidden
+            limit = min(1.0, self.stop.left)
+            route = reroute(
+                self.now, self.router, self.now.needs[i], hidden, self.rng, noise=0.4, barred=barred, limit=limit
+            )
+            self.now.put(i, route if route is not None else old[i])
+
+    def run(self, cuts: list[Cut], *, bound: float = 0.0, patience: int = 200) -> None:
+        """Until the stop, the bound, or ``patience`` neighbourhoods without gain."""
+        idle = 0
+        while not self.stop.done and idle < patience and len(self.state.secondaries):
+            if self.state.cost <= bound + 1e-9 * abs(bound):
+                return
+            if self.once(cuts):
+                idle = 0
+                self.stop.tell("neighbourhood search", cost=self.state.cost, bound=bound)
+            else:
+                idle += 1
+
+
+def useful(cuts: list[Cut], longest: int = 25) -> list[Cut]:
+    """Short cuts: long ones slow the small models down more than they tighten them."""
+    return [c for c in cuts if len(c.cells) <= longest]
 
 
 def step(
@@ -240,7 +290,7 @@ def step(
     the same cells, and a model without an answer cheaper than before settles the neighbourhood early.
     """
     failing, found = dependents(state, own, router, stop)
-    choice = choices(state, guide, failing, own, rng, 120)
+    choice = choices(state, guide, failing, own, rng, 50)
     limit = stop.seconds + min(each, stop.left)
     active: list[int] = list(rng.permutation(failing)[:3]) if failing else []
     cost = 1e-3 + state.price / max(1.0, float(state.price.max()))

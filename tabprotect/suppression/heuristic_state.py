@@ -90,6 +90,10 @@ class Witnessed:
         other.moves, other.uses = list(self.moves), self.uses.copy()
         return other
 
+    def adopt(self, other: Witnessed) -> None:
+        """Become a copy of another state of the same problem."""
+        self.needs, self.moves, self.uses = list(other.needs), list(other.moves), other.uses.copy()
+
     def pattern(self, bound: float, optimal: bool = False, **info: object) -> Pattern:
         """The answer in original cells, with every distinct move (and its reverse where it goes both ways)."""
         signed, seen = [], set()
