@@ -12,7 +12,7 @@ from tabprotect.errors import InputError
 from tabprotect.table.cube import cube_codes, cube_relations, fill_margins, fill_top
 from tabprotect.table.hierarchy import Dimension, Hierarchy
 from tabprotect.table.table import Table
-from tabprotect.types import BoolArray
+from tabprotect.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,31 @@ def magnitude(seed: int, size: str, *, mean: float = 40.0, p: float = 10.0) -> T
         values = np.sort(np.ceil(rng.lognormal(3, 1.3, n)))[::-1]
         total[leaf], count[leaf] = values.sum(), n
         top[leaf][: min(n, 2)] = values[:2]
+    return _with_p_percent(dims, total, count, top, p, f"magnitude-{size}-{seed}")
+
+
+def magnitude_fast(seed: int, size: str, *, mean: float = 40.0, p: float = 10.0) -> Table:
+    """The same law as `magnitude`, drawn all at once: for tables of a million cells (other numbers for the same seed)."""
+    rng = np.random.default_rng(seed)
+    dims = dimensions(size)
+    shape = [len(d.hierarchy.leaves) for d in dims]
+    count = rng.negative_binomial(1.3, 1.3 / (1.3 + mean), shape).ravel()
+    owner = np.repeat(np.arange(len(count)), count)
+    values = np.ceil(rng.lognormal(3, 1.3, len(owner)))
+    total = np.bincount(owner, values, len(count)).astype(float)
+    values = values[np.lexsort((-values, owner))]
+    start = np.cumsum(count) - count
+    top = np.zeros((len(count), 2))
+    for k in range(2):
+        top[count > k, k] = values[start[count > k] + k]
+    parts = total.reshape(shape), count.astype(float).reshape(shape), top.reshape(*shape, 2)
+    return _with_p_percent(dims, *parts, p, f"magnitude-fast-{size}-{seed}")
+
+
+def _with_p_percent(
+    dims: tuple[Dimension, ...], total: FloatArray, count: FloatArray, top: FloatArray, p: float, name: str
+) -> Table:
+    """The table over inner cells' totals, numbers and two largest contributions, with p% primaries and whole levels."""
     values, freq, largest = fill_margins(total, dims), fill_margins(count, dims), fill_top(top, dims)
     rest = values - largest.sum(axis=1)
     primary = (freq > 0) & (rest < p / 100 * largest[:, 0])
@@ -80,7 +105,7 @@ def magnitude(seed: int, size: str, *, mean: float = 40.0, p: float = 10.0) -> T
         reason=np.where(primary, f"p%({p:g})", ""),
         dims=dims,
         codes=cube_codes(dims),
-        name=f"magnitude-{size}-{seed}",
+        name=name,
     )
 
 

@@ -1,0 +1,99 @@
+"""Suppression on three-dimensional, hierarchical and public tables through ``tp.suppress``: cost, gap, time, and the audit.
+
+    python -m benchmarks.suppress [--limit 60] [--only c6 g3 …] [--million]
+
+Tables whose name ends in "o" have seeds of our own; the others are the open instances of the project's peers table. Every pattern is attacked again and its certificate
+checked before its row is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tabprotect as tp
+from benchmarks.common import peak_memory_gib, save
+from tabprotect.bench.families import magnitude, magnitude_fast
+from tabprotect.solve.stop import Progress
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "instances"
+GENERATED: dict[str, tuple[int, float, str]] = {
+    "c6": (204, 30, "6,6,6"),
+    "c6o": (1304, 30, "6,6,6"),
+    "c8": (205, 30, "8,8,8"),
+    "c8o": (1305, 30, "8,8,8"),
+    "c10": (206, 40, "10,10,10"),
+    "c10o": (1306, 40, "10,10,10"),
+    "c15o": (1307, 40, "15,15,15"),
+    "c20o": (1308, 30, "20,20,20"),
+    "gg": (209, 40, "6x5,5x4"),
+    "g3": (210, 40, "4x5,10,6"),
+    "g4": (211, 30, "3x4x4,5x3,4"),
+}
+PUBLIC = ["hier13x7x7d", "hier13x13x7d", "hier13", "hier13x13x13a", "two5in6", "toy3dsarah", "table7"]
+
+
+def cases() -> dict[str, Callable[[], tp.Table]]:
+    found: dict[str, Callable[[], tp.Table]] = {
+        name: (lambda seed=seed, mean=mean, size=size: magnitude(seed, size, mean=mean))
+        for name, (seed, mean, size) in GENERATED.items()
+    }
+    if SHARED.is_dir():
+        found |= {name: (lambda name=name: tp.read_jj(SHARED / f"{name}.jj")) for name in PUBLIC}
+    return found
+
+
+def measure(name: str, table: tp.Table, limit: float) -> dict[str, Any]:
+    """One run, attacked and verified."""
+    first: list[float] = []
+
+    def listen(news: Progress) -> None:
+        if news.cost is not None and not first:
+            first.append(news.seconds)
+
+    cpu = time.process_time()
+    res = tp.suppress(table, time_limit=limit, progress=listen)
+    cpu = time.process_time() - cpu
+    if not (tp.attack(res, goal="verdict").safe and tp.verify(res.certificate).ok):
+        raise AssertionError(f"{name}: the pattern does not stand the audit")
+    return {
+        "case": name,
+        "cells": table.n_cells,
+        "primary": int(table.primary.sum()),
+        "secondary": res.objective - float(table.weights()[table.primary].sum()),
+        "objective": res.objective,
+        "bound": res.bound,
+        "gap": res.gap,
+        "status": res.status,
+        "first_safe": first[0] if first else None,
+        "wall": res.runtime,
+        "cpu": cpu,
+        "method": res.method,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--million", action="store_true", help="one hierarchical table of a million cells instead")
+    asked = parser.parse_args()
+    tp.suppress(tp.examples.d272().mark(tp.rules.Threshold(2)))
+    if asked.million:
+        table = magnitude_fast(1, "10x10x8,10x10,9", mean=10)
+        tp.suppress(magnitude_fast(1, "4,4,4", mean=10), method="hypercube")
+        save("suppress_million", [measure("a million cells", table, asked.limit) | {"peak_gib": peak_memory_gib()}])
+        return
+    rows = []
+    for name, make in cases().items():
+        if not asked.only or name in asked.only:
+            rows.append(measure(name, make(), asked.limit))
+            print(rows[-1], flush=True)
+    save("suppress", rows, f"tp.suppress with time_limit={asked.limit:g}; secondary: cost of the complements")
+
+
+if __name__ == "__main__":
+    main()
