@@ -46,9 +46,9 @@ def adjust(
     Parameters
     ----------
     norm
-        What is least: ``l1`` Σ w·|x − a|, ``l2`` Σ w·(x − a)², ``linf`` max w·|x − a|.
+        What is least: ``l1`` (``Σ w·|x − a|``), ``l2`` (``Σ w·(x − a)²``), ``linf`` (``max w·|x − a|``).
     weights
-        ``inverse`` (1/|a|, 1 where a is 0), ``unit``, or one per cell.
+        ``inverse`` (``1/|a|``, 1 where a is 0), ``unit``, or one per cell.
     direction
         Of the sensitive cells: ``free`` (chosen), ``balanced`` (chosen, as many up as down), ``up``, ``down``, or −1, 0, 1 per cell.
     fixed

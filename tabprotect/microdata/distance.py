@@ -67,7 +67,7 @@ def dissimilarity(
     meaning: per attribute, the original values that each released value stands for; where it is not given, a released value that occurs in the original
     stands for itself, ``*`` and missing for every value, and any other value for the originals it was released for.
     numeric: attributes compared as numbers (default: numeric in both files).
-    convention: ``"printed"`` as in the source: (|set|−1)/|distinct| if the original is in the set, else 0; ``"normalised"``: (|set|−1)/(|distinct|−1), and 1 for an
+    convention: ``"printed"`` as in the source: ``(|set|−1)/|distinct|`` if the original is in the set, else 0; ``"normalised"``: ``(|set|−1)/(|distinct|−1)``, and 1 for an
     original outside the set, so that a wrong value is no perfect one.
     trim: leave out this share of the values at each end when taking the range of a number, so that outliers do not hide changes; RCol is cut at 1.
     kept: positions of the surviving records in the original; or ``id``, a column with a number for each record in both files.

@@ -173,7 +173,7 @@ class Table:
         return free if zeros else free & (self.values != 0)
 
     def weights(self, objective: str | Sequence[float] | FloatArray = "value") -> FloatArray:
-        """Price of hiding each cell: ``value`` (own cost where given, else |value|), ``count`` (1), ``frequency``, or an array."""
+        """Price of hiding each cell: ``value`` (own cost where given, else the size of the value), ``count`` (1), ``frequency``, or an array."""
         if not isinstance(objective, str):
             w = np.asarray(objective, float)
             if w.shape != self.values.shape:
