@@ -24,7 +24,7 @@ def exit_code() -> Iterator[None]:
         yield
     except TabprotectError as error:
         console.print(f"[bold red]error:[/] {type(error).__name__}: ", end="")
-        console.print(str(error), markup=False, highlight=False)
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(2 if isinstance(error, InputError | SolverUnavailable) else 1)
     except BrokenPipeError:
         sys.exit(0)

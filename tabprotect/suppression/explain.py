@@ -55,10 +55,12 @@ def what_would_give(table: Table, problem: Problem, error: Infeasible, stop: Sto
     """The same error with names instead of numbers, and with the cells that must be published now but would have to be hidden."""
     from tabprotect.suppression.heuristic import solve as heuristic
 
-    names = "; ".join(
-        f"{table.label(c)} (short of {m:g})" for c, m in list(zip(error.cells, error.missing, strict=False))[:5]
-    )
-    message = f"{len(error.cells)} primary cell(s) cannot be protected, nothing is left to hide: {names}"
+    short: dict[int, float] = {}
+    for c, m in zip(error.cells, error.missing, strict=True):
+        short[c] = max(m, short.get(c, 0.0))
+    error = Infeasible(str(error), cells=tuple(short), missing=tuple(short.values()))
+    names = "; ".join(f"{table.label(c)} (short of {m:g})" for c, m in list(short.items())[:5])
+    message = f"{len(short)} primary cell(s) cannot be protected, nothing is left to hide: {names}"
     closed = ~(problem.fixed | problem.candidates)
     price = 1e3 * max(1.0, float(problem.weights.max(initial=1.0)))
     relaxed = replace(
