@@ -51,7 +51,7 @@ def magnitude(seed: int, size: str, *, mean: float = 40.0, p: float = 10.0) -> T
     """Contribution-based magnitudes with p% primaries: each inner cell has a negative-binomial number of contributors (shape 1.3) with
     log-normal(3, 1.3) values rounded up; a cell is primary when the rest after its two largest contributions is below p% of the largest.
 
-    >>> magnitude(204, "6,6,6", mean=30).primary.sum()
+    >>> int(magnitude(204, "6,6,6", mean=30).primary.sum())
     6
     """
     rng = np.random.default_rng(seed)

@@ -39,8 +39,8 @@ def circuits(table: Table, cell: int, *, margins: bool = False) -> pd.DataFrame:
     >>> import tabprotect as tp
     >>> t = tp.examples.d272()
     >>> listed = circuits(t, t.cell(size="500+", industry="D2721"))
-    >>> listed[~listed.has_zero].iloc[0][["cells", "value"]].tolist()
-    [(34, 29, 30), 13.0]
+    >>> listed[~listed.has_zero].cells.iloc[0], float(listed[~listed.has_zero].value.iloc[0])
+    ((34, 29, 30), 13.0)
     """
     import pandas as pd
 

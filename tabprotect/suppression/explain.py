@@ -27,7 +27,7 @@ def explain(res: Protected, cells: Iterable[int] | int | None = None) -> pd.Data
 
     >>> import tabprotect as tp
     >>> res = tp.suppress(tp.examples.d272().mark(tp.rules.Threshold(2)))
-    >>> explain(res).needed_by.str.len().min() > 0
+    >>> bool(explain(res).needed_by.str.len().min() > 0)
     True
     """
     import pandas as pd
