@@ -10,8 +10,8 @@ the GHQUAR cell suppression engine, LNCS 2316 (2002). Boxes along tree paths, re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -31,17 +31,6 @@ FAR_PATHS = 8
 """Paths tried over each ancestor."""
 CHUNK = 2000
 """Boxes per compiled call: between two calls the stop is looked at."""
-
-
-@dataclass(frozen=True)
-class Paths:
-    """All paths of all dimensions: path i has codes ``code[ptr[i]:ptr[i+1]]`` with signs; those of code c of dimension k start at ``first[base[k] + c]``."""
-
-    base: IntArray
-    first: IntArray
-    ptr: IntArray
-    code: IntArray
-    sign: IntArray
 
 
 def paths_of(hierarchy: Hierarchy, rng: np.random.Generator) -> list[list[list[tuple[int, int]]]]:
@@ -96,8 +85,12 @@ def paths_of(hierarchy: Hierarchy, rng: np.random.Generator) -> list[list[list[t
     return found
 
 
-def make_paths(hierarchies: list[Hierarchy], rng: np.random.Generator) -> Paths:
-    """The paths of all dimensions in flat arrays."""
+def make_paths(hierarchies: list[Hierarchy], rng: np.random.Generator) -> tuple[IntArray, ...]:
+    """The paths of all dimensions in flat arrays ``base, first, ptr, code, sign``.
+
+    Path i has the codes ``code[ptr[i]:ptr[i + 1]]`` with their signs; the paths of code c of dimension k are those from ``first[base[k] + c]``
+    up to the next.
+    """
     base, first, ptr = [0], [0], [0]
     codes: list[int] = []
     signs: list[int] = []
@@ -109,77 +102,70 @@ def make_paths(hierarchies: list[Hierarchy], rng: np.random.Generator) -> Paths:
                 ptr.append(len(codes))
             first.append(len(ptr) - 1)
         base.append(len(first) - 1)
-    return Paths(*(np.array(a, np.int64) for a in (base, first, ptr, codes, signs)))
+    return tuple(np.array(a, np.int64) for a in (base, first, ptr, codes, signs))
+
+
+class Space(NamedTuple):
+    """What the compiled search needs: the paths, where each cell is, and what it costs and allows."""
+
+    base: IntArray
+    first: IntArray
+    ptr: IntArray
+    code: IntArray
+    sign: IntArray
+    stride: IntArray
+    index: IntArray
+    usable: BoolArray
+    fixed: BoolArray
+    weight: FloatArray
+    up: FloatArray
+    down: FloatArray
 
 
 @numba.njit(cache=True)
-def _walk(choice, d, ptr, code, sign, stride, at, cells, signs):  # type: ignore[no-untyped-def]
+def _walk(space, choice, cells, signs):  # type: ignore[no-untyped-def]
     """The cells of a box and their signs; returns how many."""
     n = 1
-    for k in range(d):
-        at[k] = 0
-        n *= ptr[choice[k] + 1] - ptr[choice[k]]
+    for k in range(len(choice)):
+        n *= space.ptr[choice[k] + 1] - space.ptr[choice[k]]
     for i in range(n):
         rest, cell, s = i, 0, 1
-        for k in range(d):
-            a, b = ptr[choice[k]], ptr[choice[k] + 1]
+        for k in range(len(choice)):
+            a, b = space.ptr[choice[k]], space.ptr[choice[k] + 1]
             j = a + rest % (b - a)
             rest //= b - a
-            cell += code[j] * stride[k]
-            s *= sign[j]
-        cells[i], signs[i] = cell, s
+            cell += space.code[j] * space.stride[k]
+            s *= space.sign[j]
+        cells[i], signs[i] = space.index[cell], s
     return n
 
 
 @numba.njit(cache=True)
-def _price(n, cells, signs, index, usable, hidden, weight, up, down, level, sense):  # type: ignore[no-untyped-def]
+def _price(space, hidden, n, cells, signs, level, sense):  # type: ignore[no-untyped-def]
     """Weight of the cells to be hidden, and how many corners cannot move far enough."""
     cost, bad = 0.0, 0
     for i in range(n):
-        j = index[cells[i]]
-        if j < 0 or not usable[j]:
+        j = cells[i]
+        if j < 0 or not space.usable[j]:
             bad += 1
             continue
         s = signs[i] * sense
-        if (s >= 0 and up[j] < level) or (s <= 0 and down[j] < level):
+        if (s >= 0 and space.up[j] < level) or (s <= 0 and space.down[j] < level):
             bad += 1
         if not hidden[j]:
-            cost += weight[j]
+            cost += space.weight[j]
     return cost, bad
 
 
 @numba.njit(cache=True)
-def _search(  # type: ignore[no-untyped-def]
-    p_codes,
-    level,
-    sense,
-    d,
-    base,
-    first,
-    ptr,
-    code,
-    sign,
-    stride,
-    index,
-    usable,
-    hidden,
-    weight,
-    up,
-    down,
-    choice,
-    best,
-    at,
-    cells,
-    signs,
-    starts,
-    seed,
-):
+def _search(space, hidden, codes, level, sense, best, cells, signs, starts, seed):  # type: ignore[no-untyped-def]
     """Cheapest box found for one cell by coordinate descent from several starts; sense 0 asks for room both ways. Returns its cost, or infinity."""
     state = np.uint64(seed) * np.uint64(2654435761) + np.uint64(12345)
     best_cost = np.inf
+    choice = np.zeros(len(codes), np.int64)
     for _start in range(starts):
-        for k in range(d):
-            a, b = first[base[k] + p_codes[k]], first[base[k] + p_codes[k] + 1]
+        for k in range(len(codes)):
+            a, b = space.first[space.base[k] + codes[k]], space.first[space.base[k] + codes[k] + 1]
             if a == b:
                 return np.inf
             state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
@@ -187,17 +173,13 @@ def _search(  # type: ignore[no-untyped-def]
         cost, bad = np.inf, 1 << 30
         for _ in range(4):
             before_cost, before_bad = cost, bad
-            for k in range(d):
-                a, b = first[base[k] + p_codes[k]], first[base[k] + p_codes[k] + 1]
+            for k in range(len(codes)):
+                a, b = space.first[space.base[k] + codes[k]], space.first[space.base[k] + codes[k] + 1]
                 kept = choice[k]
                 for option in range(a, b):
                     choice[k] = option
-                    n = _walk(choice, d, ptr, code, sign, stride, at, cells, signs)
-                    if n > len(cells):
-                        continue
-                    c, w = _price(
-                        n, cells, signs, index, usable, hidden, weight, up, down, level, 0 if sense == 0 else sense
-                    )
+                    n = _walk(space, choice, cells, signs)
+                    c, w = _price(space, hidden, n, cells, signs, level, sense)
                     if w < bad or (w == bad and c < cost):
                         cost, bad, kept = c, w, option
                 choice[k] = kept
@@ -205,89 +187,33 @@ def _search(  # type: ignore[no-untyped-def]
                 break
         if bad == 0 and cost < best_cost:
             best_cost = cost
-            best[:d] = choice[:d]
+            best[:] = choice
     return best_cost
 
 
 @numba.njit(cache=True)
-def _protect(  # type: ignore[no-untyped-def]
-    todo,
-    codes,
-    level,
-    sense,
-    d,
-    base,
-    first,
-    ptr,
-    code,
-    sign,
-    stride,
-    index,
-    usable,
-    fixed,
-    weight,
-    up,
-    down,
-    uses,
-    chosen,
-    starts,
-    seed,
-    size,
-):
-    """Give every cell of ``todo`` its cheapest box, taking its old one out first; returns how many have none."""
-    choice, best, at = np.zeros(d, np.int64), np.zeros(d, np.int64), np.zeros(d, np.int64)
+def _protect(space, todo, codes, level, sense, uses, chosen, starts, seed, size):  # type: ignore[no-untyped-def]
+    """Give every need of ``todo`` its cheapest box, taking its old one out first."""
+    best = np.zeros(codes.shape[1], np.int64)
     cells, signs = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    hidden = np.empty(len(weight), np.bool_)
-    for j in range(len(weight)):
-        hidden[j] = fixed[j] or uses[j] > 0
-    failed = 0
+    hidden = space.fixed | (uses > 0)
     for i in todo:
-        had = chosen[i, 0] >= 0
-        old_cost = 0.0
+        had, old_cost = chosen[i, 0] >= 0, np.inf
         if had:
-            n = _walk(chosen[i], d, ptr, code, sign, stride, at, cells, signs)
-            for q in range(n):
-                j = index[cells[q]]
+            old_cost = 0.0
+            for j in cells[: _walk(space, chosen[i], cells, signs)]:
                 uses[j] -= 1
-                if uses[j] == 0 and not fixed[j]:
+                if uses[j] == 0 and not space.fixed[j]:
                     hidden[j] = False
-                    old_cost += weight[j]
-        cost = _search(
-            codes[i],
-            level[i],
-            sense[i],
-            d,
-            base,
-            first,
-            ptr,
-            code,
-            sign,
-            stride,
-            index,
-            usable,
-            hidden,
-            weight,
-            up,
-            down,
-            choice,
-            best,
-            at,
-            cells,
-            signs,
-            starts,
-            seed + i,
-        )
-        if cost < np.inf and (not had or cost < old_cost):
-            chosen[i, :d] = best[:d]
+                    old_cost += space.weight[j]
+        cost = _search(space, hidden, codes[i], level[i], sense[i], best, cells, signs, starts, seed + i)
+        if cost < old_cost:
+            chosen[i] = best
         elif not had:
-            failed += 1
             continue
-        n = _walk(chosen[i], d, ptr, code, sign, stride, at, cells, signs)
-        for q in range(n):
-            j = index[cells[q]]
+        for j in cells[: _walk(space, chosen[i], cells, signs)]:
             uses[j] += 1
             hidden[j] = True
-    return failed
 
 
 class Boxes:
@@ -299,29 +225,50 @@ class Boxes:
         self.problem, self.seed = problem, seed
         self.d = len(problem.dims)
         sizes = np.array([len(dim) for dim in problem.dims], np.int64)
-        self.stride = np.array([int(np.prod(sizes[k + 1 :])) for k in range(self.d)], np.int64)
-        self.index = np.full(int(np.prod(sizes)), -1, np.int64)
-        self.index[np.asarray(problem.codes, np.int64) @ self.stride] = np.arange(problem.n)
-        self.paths = make_paths([dim.hierarchy for dim in problem.dims], np.random.default_rng(seed))
+        stride = np.array([int(np.prod(sizes[k + 1 :])) for k in range(self.d)], np.int64)
+        index = np.full(int(np.prod(sizes)), -1, np.int64)
+        index[np.asarray(problem.codes, np.int64) @ stride] = np.arange(problem.n)
+        base, first, ptr, code, sign = make_paths([d.hierarchy for d in problem.dims], np.random.default_rng(seed))
+        usable = problem.fixed | problem.candidates
+        self.space = Space(
+            base,
+            first,
+            ptr,
+            code,
+            sign,
+            stride,
+            index,
+            usable,
+            problem.fixed,
+            problem.weights,
+            problem.up,
+            problem.down,
+        )
         self.size = int(np.prod([2 * (int(dim.level.max()) + 1) for dim in problem.dims]))
-        self.usable = problem.fixed | problem.candidates
         self.cell, self.level, self.sense = _needs(problem)
         self.codes = np.asarray(problem.codes, np.int64)[self.cell]
         self.uses = np.zeros(problem.n, np.int64)
         self.chosen = np.full((len(self.cell), self.d), -1, np.int64)
 
-    def improve(self, order: IntArray, starts: int, stop: Stop, phase: str) -> int:
-        """Search a (better) box for each need in this order; returns how many have none."""
-        p, w, failed = self.problem, self.paths, 0
+    def improve(self, order: IntArray, starts: int, stop: Stop, phase: str) -> None:
+        """Search a (better) box for each need in this order."""
         for begin in range(0, len(order), CHUNK):
             if stop.done and begin:
                 break
-            failed += _protect(
-                order[begin : begin + CHUNK], self.codes, self.level, self.sense, self.d, w.base, w.first, w.ptr, w.code, w.sign, self.stride, self.index, self.usable,
-                p.fixed, p.weights, p.up, p.down, self.uses, self.chosen, starts, self.seed, self.size,
-            )  # fmt: skip
-            stop.tell(phase, cost=p.cost(self.hidden), done=min(begin + CHUNK, len(order)), total=len(order))
-        return failed
+            part = order[begin : begin + CHUNK]
+            _protect(
+                self.space,
+                part,
+                self.codes,
+                self.level,
+                self.sense,
+                self.uses,
+                self.chosen,
+                starts,
+                self.seed,
+                self.size,
+            )
+            stop.tell(phase, cost=self.problem.cost(self.hidden), done=begin + len(part), total=len(order))
 
     @property
     def hidden(self) -> BoolArray:
@@ -335,13 +282,12 @@ class Boxes:
     def moves(self) -> Any:
         """The boxes as sparse moves (boxes × cells)."""
         rows, columns, values = [], [], []
-        at, cells, signs = np.zeros(self.d, np.int64), np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
-        w = self.paths
+        cells, signs = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
         done = np.flatnonzero(self.chosen[:, 0] >= 0)
         for row, i in enumerate(done):
-            n = _walk(self.chosen[i], self.d, w.ptr, w.code, w.sign, self.stride, at, cells, signs)
+            n = _walk(self.space, self.chosen[i], cells, signs)
             rows.append(np.full(n, row))
-            columns.append(self.index[cells[:n]])
+            columns.append(cells[:n].copy())
             direction = 1 if self.sense[i] == 0 else self.sense[i]
             values.append(signs[:n] * self.level[i] * direction)
         if not rows:
