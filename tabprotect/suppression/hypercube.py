@@ -114,7 +114,7 @@ class Space(NamedTuple):
     code: IntArray
     sign: IntArray
     stride: IntArray
-    index: IntArray
+    place: IntArray
     usable: BoolArray
     fixed: BoolArray
     weight: FloatArray
@@ -136,7 +136,7 @@ def _walk(space, choice, cells, signs):  # type: ignore[no-untyped-def]
             rest //= b - a
             cell += space.code[j] * space.stride[k]
             s *= space.sign[j]
-        cells[i], signs[i] = space.index[cell], s
+        cells[i], signs[i] = space.place[cell], s
     return n
 
 
