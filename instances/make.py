@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 import tabprotect as tp
-from tabprotect.io.files import write_text
+from tabprotect.files import write_text
 
 HERE = Path(__file__).resolve().parent
 Requirement = tuple[int, int, float]
