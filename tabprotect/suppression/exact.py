@@ -15,6 +15,7 @@ from tabprotect.suppression.heuristic_state import Witnessed, witnessed
 from tabprotect.suppression.moves import Router
 from tabprotect.suppression.preprocess import Reduced, reduce
 from tabprotect.suppression.problem import Pattern, Problem
+from tabprotect.suppression.settle import settle
 
 
 def solve(problem: Problem, stop: Stop, seed: int = 0, start: Pattern | None = None, tree: str = "auto") -> Pattern:
@@ -31,7 +32,7 @@ def solve(problem: Problem, stop: Stop, seed: int = 0, start: Pattern | None = N
     >>> pattern.optimal, pattern.bound
     (True, 40.0)
     """
-    reduced = reduce(problem)
+    reduced = settle(reduce(problem), stop.part(0.1), seed)
     state = _start(reduced, stop, seed, start)
     stop.tell("first safe pattern", cost=state.cost, bound=problem.fixed_cost)
     bound, proved = reduced.base, state.cost <= reduced.base
@@ -55,9 +56,12 @@ def _search(
     problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
     """Root, neighbourhoods, root again with cells fixed, tree."""
-    if len(state.secondaries):
-        state = heuristic.restart(problem, state, stop.part(0.08), seed, tries=3)
-        improve(state, Router(problem), stop.part(0.05), seed, patience=60)
+    if heuristic.slow(state, stop):
+        state = heuristic.regroup(problem, state, stop.part(0.5), seed)
+        root = cut_root(problem, state, stop.part(0.9))
+        return root.lift(root.bound), _closed(root, state), state
+    state = heuristic.restart(problem, state, stop.part(0.08), seed, tries=3)
+    improve(state, Router(problem), stop.part(0.05), seed, patience=60)
     root = cut_root(problem, state, stop.part(0.4))
     info["root"] = root.bound
     if _closed(root, state):
@@ -70,6 +74,9 @@ def _search(
         if _closed(root, state):
             return state.cost, True, state
     info["open"] = root.fix(state.cost)
+    if not root.finished and not stop.done:  # too large for a tree: better patterns are worth more than a few nodes
+        finder = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)
+        finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=10**9)
     if stop.done:
         return root.lift(root.bound), False, state
     if tree == "scip" or (tree == "auto" and exact_scip.available()):

@@ -139,8 +139,12 @@ class Tree:
         return cuts
 
     def safe(self, x: FloatArray) -> bool:
-        """Whether a whole point meets every requirement."""
+        """Whether a whole point meets every requirement; the incumbent has its witnesses and is not asked again."""
+        if (x > 0.5)[~self.state.hidden].sum() == 0 and (x < 0.5)[self.state.hidden].sum() == 0:
+            return True
         for r in self.root.requirements:
+            if self.stop.done:
+                return False
             cut, _ = self.root.separator.requirement(x, r, capped=False, least=WHOLE)
             if cut is not None:
                 return False

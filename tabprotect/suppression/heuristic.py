@@ -18,6 +18,7 @@ import numpy as np
 from tabprotect.errors import Unsafe
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.exact_root import cut_root
+from tabprotect.suppression.heuristic_anneal import anneal
 from tabprotect.suppression.heuristic_group import GroupRouter, build
 from tabprotect.suppression.heuristic_local import improve, reroute
 from tabprotect.suppression.heuristic_mip import Search, useful
@@ -26,6 +27,7 @@ from tabprotect.suppression.moves import BOTH, Move, Need, Router, needs_of
 from tabprotect.suppression.preprocess import Reduced, cannot_protect, reduce
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.suppression.reach import reaches
+from tabprotect.suppression.settle import settle
 from tabprotect.types import BoolArray
 
 
@@ -40,7 +42,7 @@ def solve(problem: Problem, stop: Stop, seed: int = 0) -> Pattern:
     >>> int(pattern.suppressed.sum()) >= 10
     True
     """
-    reduced = reduce(problem)
+    reduced = settle(reduce(problem), stop.part(0.1), seed)
     state, bound = search(reduced, stop, seed)
     bound = min(bound, state.cost)
     return state.pattern(bound=bound, optimal=bound >= state.cost, method="heuristic")
@@ -52,6 +54,8 @@ def search(problem: Reduced, stop: Stop, seed: int, patience: int = 60) -> tuple
     stop.tell("first safe pattern", cost=state.cost, bound=problem.base)
     if not len(state.secondaries) or stop.done:
         return state, problem.base
+    if slow(state, stop):
+        return regroup(problem, state, stop, seed), problem.base
     state = restart(problem, state, stop.part(0.1), seed, tries=3)
     improve(state, Router(problem), stop.part(0.05), seed, patience=60)
     root = cut_root(problem, state, stop.part(0.2))
@@ -127,17 +131,17 @@ def _original(problem: Reduced, group: int) -> int:
 
 def restart(problem: Reduced, state: Witnessed, stop: Stop, seed: int, tries: int = 6) -> Witnessed:
     """Staged and reweighted group moves from other directions, each narrowed to witnesses of its own; the cheapest is returned."""
+    if problem.n > 2500:
+        state = regroup(problem, state, stop.part(0.6), seed)
+        tries = 0
     router = GroupRouter(problem)
     best = narrow(state, stop, seed)
     for k in range(tries):
         if stop.done:
             break
         rng = np.random.default_rng([seed, k + 1])
-        moves, met = build(problem, state.needs, router, stop, rng, stages=3, rounds=5)
-        if stop.done or not met.any():
-            break
         other = Witnessed(problem, list(best.needs))
-        assign(other, moves)
+        assign(other, build(problem, state.needs, router, stop, rng, stages=3, rounds=5)[0])
         for i, move in enumerate(other.moves):
             if move is None:
                 other.put(i, best.moves[i])
@@ -147,6 +151,34 @@ def restart(problem: Reduced, state: Witnessed, stop: Stop, seed: int, tries: in
             best = other
             stop.tell("group moves", cost=best.cost)
     return best
+
+
+def slow(state: Witnessed, stop: Stop) -> bool:
+    """Whether routing every need by itself would take more than the time there is; three of them are tried."""
+    if len(state.needs) < 20:
+        return False
+    router = Router(state.problem, np.flatnonzero(state.hidden))
+    cost = 1e-3 + state.price / max(1.0, float(state.price.max()))
+    start = stop.seconds
+    for need in state.needs[:: max(1, len(state.needs) // 3)][:3]:
+        router.route(need, cost, time_limit=min(5.0, stop.left))
+    return (stop.seconds - start) / 3 * len(state.needs) > 0.5 * stop.left
+
+
+def regroup(problem: Reduced, state: Witnessed, stop: Stop, seed: int) -> Witnessed:
+    """One staged group move made cheaper and cheaper, for tables where needs cannot be routed one by one."""
+    moves, met = build(
+        problem, state.needs, GroupRouter(problem), stop.part(0.5), np.random.default_rng(seed), stages=3, rounds=5
+    )
+    two_way = np.array([n.sense == BOTH for n in state.needs])
+    if len(moves) != 1 or not met[two_way].all():
+        return state
+    other = Witnessed(problem, list(state.needs))
+    assign(other, [anneal(problem, state.needs, moves[0], stop, seed)])
+    for i, move in enumerate(other.moves):
+        if move is None:
+            other.put(i, state.moves[i])
+    return other if other.cost < state.cost else state
 
 
 def narrow(state: Witnessed, stop: Stop, seed: int) -> Witnessed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import scipy.sparse as sp
 
 from tabprotect.suppression.moves import BOTH, Move, Need, Router, meets, needs_of, stack
 from tabprotect.suppression.preprocess import Reduced
@@ -104,11 +105,14 @@ class Witnessed:
             signed.append(move)
             if need.sense == BOTH:
                 signed.append(Move(move.cells, -move.steps))
+        rows = stack(signed, self.problem.n)
+        if self.problem.proofs is not None:
+            rows = sp.vstack([rows, self.problem.proofs])
         return Pattern(
             suppressed=self.problem.expand(self.hidden),
             bound=bound,
             optimal=optimal,
-            moves=self.problem.expand_moves(stack(signed, self.problem.n)),
+            moves=self.problem.expand_moves(rows),
             info=dict(info),
         )
 

@@ -28,7 +28,7 @@ class Reduced:
     """A problem over groups of tied cells: group g moves by ``y_g``, original cell i by ``factor[i] * y[group[i]]`` (−1: never).
 
     ``lines`` are all relations, ``matrix`` an independent part of them. ``weights[g]`` is what hiding the group costs beyond the cells hidden anyway; ``needed`` groups carry a requirement and are hidden
-    in every safe pattern, so their weight is already in ``base``.
+    in every safe pattern, so their weight is already in ``base``. ``proofs`` are moves for requirements settled beforehand.
     """
 
     origin: Problem
@@ -42,6 +42,7 @@ class Reduced:
     group: IntArray
     factor: FloatArray
     base: float
+    proofs: Any = None
 
     @property
     def n(self) -> int:
