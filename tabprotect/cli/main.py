@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 # subcommand -> (module with a typer ``app``, one-line help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -34,13 +33,13 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """A stand-in with name and help line, enough for ``--help``."""
         if cmd_name not in COMMANDS:
             return None
-        return click.Command(cmd_name, help=COMMANDS[cmd_name][1], short_help=COMMANDS[cmd_name][1])
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1], short_help=COMMANDS[cmd_name][1])
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The real command, imported now that it is called."""
         if args and args[0] in COMMANDS:
             command = typer.main.get_command(importlib.import_module(COMMANDS[args[0]][0]).app)
