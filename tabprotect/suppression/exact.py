@@ -62,19 +62,20 @@ def _search(
         return root.lift(root.bound), _closed(root, state), state
     state = heuristic.restart(problem, state, stop.part(0.08), seed, tries=3)
     improve(state, Router(problem), stop.part(0.05), seed, patience=60)
-    root = cut_root(problem, state, stop.part(0.4))
+    part = stop.part(0.4)
+    root = cut_root(problem, state, part)
+    cut_short = not root.finished and part.done
     info["root"] = root.bound
     if _closed(root, state):
         return state.cost, True, state
     for share, patience in ((0.1, 25), (0.25, 60)):
         info["open"] = root.fix(state.cost)
-        part = stop.part(share)
-        finder = heuristic_mip.Search(state, root.x, part, seed, closed=root.master.fixed_out)
+        finder = heuristic_mip.Search(state, root.x, stop.part(share), seed, closed=root.master.fixed_out)
         finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=patience)
         if _closed(root, state):
             return state.cost, True, state
     info["open"] = root.fix(state.cost)
-    if not root.finished and not stop.done:  # too large for a tree: better patterns are worth more than a few nodes
+    if cut_short and not stop.done:  # too large for a tree: better patterns are worth more than a few nodes
         finder = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)
         finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=10**9)
     if stop.done:
