@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tabprotect.attacker.audit import audit_pattern
+from tabprotect.attacker.ranges import Needs
 from tabprotect.errors import Infeasible, InputError
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import boxes, exact
+from tabprotect.suppression import exact, hypercube
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.table.cube import cube_codes, cube_relations, fill_margins
 from tabprotect.table.hierarchy import Dimension, Hierarchy
@@ -41,13 +43,15 @@ def table(seed: int, *hierarchies: Hierarchy, level: float = 0.15, share: float 
 def check(problem: Problem, pattern: Pattern) -> None:
     assert pattern.suppressed[problem.fixed].all()
     assert not (pattern.suppressed & ~problem.fixed & ~problem.candidates).any()
-    y = pattern.moves.toarray()
-    assert not y[:, ~pattern.suppressed].any()
-    assert np.allclose(problem.relations @ y.T, 0, atol=1e-6)
-    assert (y <= problem.up * (1 + 1e-9)).all()
-    assert (y >= -problem.down * (1 + 1e-9)).all()
+    moves = pattern.moves.toarray()
+    assert not moves[:, ~pattern.suppressed].any()
+    assert np.allclose(problem.relations @ moves.T, 0, atol=1e-6)
+    level = {sense: np.zeros(problem.n) for sense in (-1, 0, 1)}
     for r in problem.requirements:
-        assert (r.sense * y[:, r.cell]).max() >= r.level * (1 - 1e-6)
+        level[r.sense][r.cell] = r.level
+    needs = Needs(level[-1], level[1], level[0])
+    audit = audit_pattern(problem.relations, pattern.suppressed, problem.down, problem.up, needs, moves=pattern.moves)
+    assert not audit.missing
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -62,17 +66,17 @@ def check(problem: Problem, pattern: Pattern) -> None:
 )
 def test_safe(seed: int, shape: tuple[Hierarchy, ...]) -> None:
     problem = Problem.from_table(table(seed, *shape))
-    check(problem, boxes.solve(problem, Stop(20), seed=seed))
+    check(problem, hypercube.solve(problem, Stop(20), seed=seed))
 
 
 def test_levels_that_need_several_boxes() -> None:
     problem = Problem.from_table(table(3, Hierarchy.flat(range(9)), Hierarchy.flat(range(9)), level=0.9, share=0.03))
-    check(problem, boxes.solve(problem, Stop(20)))
+    check(problem, hypercube.solve(problem, Stop(20), 0))
 
 
 def test_never_below_the_optimum() -> None:
     problem = Problem.from_table(table(5, Hierarchy.flat(range(4)), Hierarchy.flat(range(4))))
-    rough = boxes.solve(problem, Stop(10))
+    rough = hypercube.solve(problem, Stop(10), 0)
     best = exact.solve(problem, Stop(30))
     assert best.optimal
     assert problem.cost(rough.suppressed) >= best.bound - 1e-9
@@ -87,7 +91,7 @@ def test_cells_in_any_order() -> None:
     }
     shuffled = replace(base, relations=base.relations[:, order], **moved)
     problem = Problem.from_table(shuffled)
-    check(problem, boxes.solve(problem, Stop(20)))
+    check(problem, hypercube.solve(problem, Stop(20), 0))
 
 
 def test_infeasible() -> None:
@@ -96,10 +100,10 @@ def test_infeasible() -> None:
     marked = base.with_status(inner, "u").with_levels(inner, lpl=1, upl=1)
     others = np.setdiff1d(np.arange(base.n_cells), inner)
     with pytest.raises(Infeasible):
-        boxes.solve(Problem.from_table(marked.protect(others)), Stop(10))
+        hypercube.solve(Problem.from_table(marked.protect(others)), Stop(10), 0)
 
 
 def test_needs_dimensions() -> None:
     problem = replace(Problem.from_table(table(1, Hierarchy.flat("ab"), Hierarchy.flat("ab"))), dims=None)
     with pytest.raises(InputError, match="dimensions"):
-        boxes.solve(problem, Stop(1))
+        hypercube.solve(problem, Stop(1), 0)
