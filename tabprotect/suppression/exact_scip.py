@@ -52,6 +52,7 @@ class Tree:
         m.setParam("limits/time", min(1e9, self.stop.left))
         m.setParam("misc/catchctrlc", False)
         m.setParam("randomization/randomseedshift", seed % 2**31)
+        m.setParam("misc/usesymmetry", 0)  # the rows known so far may be symmetric where the problem is not
         m.setParam("misc/allowstrongdualreds", False)
         m.setParam("misc/allowweakdualreds", False)
         m.setParam("presolving/maxrounds", 0)
