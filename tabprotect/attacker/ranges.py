@@ -87,7 +87,10 @@ def solve_component(
     """Method used, reach down and up, proved or not, and moves that show the needs (sparse, moves × cells of the component)."""
     if c.matrix.shape[0] == 0:
         return "free", c.down.copy(), c.up.copy(), np.ones(c.n, bool), _single_moves(c, needs)
-    flow = network_of(c.matrix) if network else None
+    far = (
+        c.n > 500 and np.diff(sp.csc_array(c.matrix).indptr).max() > 4
+    )  # detection is slow on what is far from a network
+    flow = network_of(c.matrix) if network and not far else None
     if flow is not None:
         try:
             return "flow", *_by_flow(c, flow, needs, stop)

@@ -150,7 +150,11 @@ def _choose(problem: Problem, method: str) -> tuple[str, str, Method]:
 def _is_network(problem: Problem) -> bool:
     from tabprotect.table.graph import network_of
 
-    return network_of(problem.relations, np.flatnonzero(problem.fixed | problem.candidates)) is not None
+    usable = np.flatnonzero(problem.fixed | problem.candidates)
+    # a cell of a flat or one-sided hierarchical table is in at most three relations; detection is slow on tables that are far from networks
+    if np.diff(problem.columns.indptr)[usable].max(initial=0) > 4:
+        return False
+    return network_of(problem.relations, usable) is not None
 
 
 def _named(method: str, problem: Problem) -> Method:
