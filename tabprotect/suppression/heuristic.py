@@ -31,7 +31,7 @@ from tabprotect.suppression.settle import settle
 from tabprotect.types import BoolArray
 
 MANY = 4000
-"""Below so many cells needs are always routed one by one: hier13 (2,020 cells) ended at twice the cost without it."""
+"""Below so many cells needs are always routed one by one."""
 
 
 def solve(problem: Problem, stop: Stop, seed: int = 0) -> Pattern:
