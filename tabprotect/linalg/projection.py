@@ -3,13 +3,15 @@
 The dual of the projection is smooth and concave with one multiplier per relation: for multipliers λ the nearest point
 is ``x(λ) = clip(x − W⁻¹Aᵀλ, lower, upper)`` and the gradient is ``A·x(λ) − b``. A semismooth Newton method climbs it;
 every Newton system ``A·D·W⁻¹·Aᵀ`` (D the cells off their bound) is solved by conjugate gradients with the diagonal as
-preconditioner, so nothing but the relations themselves is ever stored. Relations that define totals from parts are
-then added up once more, so that what comes out adds up to the last bit that floating point allows.
+preconditioner, so nothing but the relations themselves is ever stored. Weights that lie many orders of magnitude apart
+defeat conjugate gradients; then the systems of the independent relations are factorised instead. Relations that define
+totals from parts are then added up once more, so that what comes out adds up to the last bit that floating point allows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,11 @@ from tabprotect.types import BoolArray, FloatArray
 # how much a Newton matrix is lifted, relative to its diagonal, so that relations whose cells all sit
 # on their bounds stay solvable
 LIFT = 1e-10
+# a factorised system is accurate enough for a smaller lift: steps along the smallest eigenvalues of very unequal
+# weights (down to 1e-13 of the diagonal) are then not shortened by it
+FACTOR_LIFT = 1e-14
+# weights further apart than WIDE go to the factorisation at once, where there are at most FACTORISED relations
+WIDE, FACTORISED = 1e5, 30_000
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ def project(
     differentially private histograms through consistency", PVLDB 3 (2010), for why one projects.
     """
     problem = _Problem.checked(relations, x, weights, lower, upper, rhs)
-    point, newton, products = _climb(problem, tolerance, max_iterations)
+    point, newton, products = _nearest(problem, tolerance, max_iterations)
     point = _add_up(problem, point)
     moved = np.isfinite(problem.weights) & (point != problem.x)
     distance = float(np.sqrt(np.sum(problem.weights[moved] * (point[moved] - problem.x[moved]) ** 2)))
@@ -170,7 +177,38 @@ def _dot(u: FloatArray, v: FloatArray) -> float:
     return float(np.einsum("i,i->", u, v))
 
 
-def _climb(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArray, int, int]:
+_Solver = Callable[[_Problem, FloatArray, FloatArray, FloatArray, float], tuple[FloatArray, int]]
+
+
+def _nearest(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArray, int, int]:
+    """The climb by conjugate gradients; by factorisation where weights are wide or conjugate gradients did not arrive."""
+    few = p.a.shape[0] <= FACTORISED
+    moves = p.give[p.give > 0]
+    if not few or moves.size == 0 or moves.max() <= WIDE * moves.min():
+        try:
+            return _climb(p, tolerance, max_iterations, _conjugate_gradients)
+        except Infeasible:
+            if not few:
+                raise
+    part = _independent(p)
+    steps = 5 * max_iterations  # with wide weights a step settles few cells, but it costs little
+    found = _climb(part, tolerance, steps, _factorised)
+    if part is p or p.residual(found[0]) <= 10 * tolerance * p.scale:
+        return found
+    return _climb(p, tolerance, steps, _factorised)  # the relations left out did not follow from the others
+
+
+def _independent(p: _Problem) -> _Problem:
+    """One relation for every total: they are independent, and in a table the others follow from them."""
+    totals = Totals.of(p.a)
+    if totals is None:
+        return p
+    rows = np.unique(totals.rows[totals.rows >= 0])
+    a = p.a[rows]
+    return replace(p, a=a, at=a.T.tocsr(), squares=p.squares[rows], rhs=p.rhs[rows])
+
+
+def _climb(p: _Problem, tolerance: float, max_iterations: int, solve: _Solver) -> tuple[FloatArray, int, int]:
     """Semismooth Newton ascent of the dual, until the relations hold."""
     multipliers, pull = np.zeros(p.a.shape[0]), np.zeros(p.x.size)
     point = p.at_multipliers(pull)
@@ -188,7 +226,7 @@ def _climb(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArr
         give = np.where((place > p.lower) & (place < p.upper), p.give, 0.0)
         # loose solves far away, exact ones near the end: Newton's own error is quadratic
         accuracy = max(min(0.1, worst / p.scale), 0.01 * goal / worst, 1e-13)
-        step, used = _conjugate_gradients(p, give, largest, slack, accuracy)
+        step, used = solve(p, give, largest, slack, accuracy)
         products += used
         step_pull = p.at @ step
         length = _line_search(p, pull, step_pull, _dot(step, p.rhs))
@@ -202,7 +240,8 @@ def _climb(p: _Problem, tolerance: float, max_iterations: int) -> tuple[FloatArr
         slack = p.a @ point - p.rhs
     raise Infeasible(
         f"no point that keeps the relations and the bounds was found in {iteration} Newton steps, a relation is off by "
-        f"{worst:.3g}: either there is none, or weights more than a million times apart make it too hard"
+        f"{worst:.3g}: either there is none, or the weights are too far apart (give cells that must not move an infinite "
+        "weight)"
     )
 
 
@@ -229,6 +268,26 @@ def _conjugate_gradients(
         direction *= size / before
         direction += conditioned
     return step, limit
+
+
+def _factorised(
+    p: _Problem, give: FloatArray, largest: FloatArray, right: FloatArray, accuracy: float
+) -> tuple[FloatArray, int]:
+    """The same system by a sparse factorisation of the matrix scaled to unit diagonal, refined until it is accurate."""
+    from scipy.sparse.linalg import splu
+
+    matrix = p.a @ sp.diags_array(give) @ p.at
+    diagonal = matrix.diagonal()
+    root = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, largest))
+    scaled = sp.diags_array(root) @ matrix @ sp.diags_array(root)
+    lifted = sp.csc_array(scaled + FACTOR_LIFT * sp.eye_array(root.size))
+    factor = splu(lifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    goal, step, rest = root * right, np.zeros_like(right), root * right
+    used = 0
+    while used < 5 and np.linalg.norm(rest) > 1e-13 * np.linalg.norm(goal):
+        step, used = step + factor.solve(rest), used + 1
+        rest = goal - scaled @ step
+    return root * step, used
 
 
 def _line_search(p: _Problem, pull: FloatArray, step: FloatArray, rhs: float) -> float:
