@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +17,7 @@ from tabprotect.attacker.ranges import Needs, Ranges, ranges
 from tabprotect.linalg.exact import as_fraction
 from tabprotect.solve.stop import Stop
 from tabprotect.table.table import Table
-from tabprotect.types import BoolArray, FloatArray
+from tabprotect.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Ledger:
         self.best_down: dict[int, tuple[Fraction, int]] = dict.fromkeys(self.cells, (Fraction(0), 0))
         self.open = set(self.cells)
 
-    def add(self, moves: Sequence[Move]) -> None:
+    def add(self, moves: Iterable[Move]) -> None:
         """Use each move for every needed cell it changes that still lacks something; keep only moves that improve something."""
         for move in moves:
             number, used = len(self.moves) + 1, False
@@ -63,6 +63,18 @@ class Ledger:
                     self.open.discard(cell)
             if used:
                 self.moves.append(move)
+
+    def wants(self, cells: IntArray, steps: FloatArray) -> bool:
+        """Whether a move could take a cell further that still lacks something."""
+        return any(
+            abs(step) > float(min(self.best_up[cell][0], self.best_down[cell][0])) * (1 + 1e-9)
+            for cell, step in zip(cells.tolist(), steps.tolist(), strict=True)
+            if cell in self.open
+        )
+
+    def levels(self) -> dict[int, tuple[Fraction, ...]]:
+        """The amounts a move of each cell is likely to have."""
+        return {c: tuple(sorted(set(levels) - {Fraction(0)})) for c, levels in self.needs.items()}
 
     def missing(self, cell: int) -> str:
         down, up, width = self.needs[cell]
@@ -99,16 +111,15 @@ def audit_pattern(
     """
     ledger = Ledger(needs)
     visible = {c: "published" for c in ledger.cells if not hidden[c]}
-    levels = np.concatenate([needs.down[needs.any], needs.up[needs.any], needs.width[needs.any]])
-    checker = MoveChecker(relations, hidden, down, up, levels=levels, whole=whole)
+    checker = MoveChecker(relations, hidden, down, up, levels=ledger.levels(), whole=whole)
     if moves is not None and moves.shape[0]:
-        ledger.add(checker.check_many(moves))
+        ledger.add(checker.check_many(moves, ledger.wants))
     found: Ranges | None = None
     left = ledger.still_needed(len(hidden))
     if left is not None:
         found = ranges(relations, hidden, down, up, needs=left, stop=stop, executor=executor)
         for block in found.moves:
-            ledger.add(checker.check_many(block))
+            ledger.add(checker.check_many(block, ledger.wants))
     kept, witness = _compact(ledger)
     missing = {c: ledger.missing(c) for c in sorted(ledger.open)} | visible
     return Audit(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tabprotect.linalg.exact import as_fraction, decimals_of, integer_rows, rationalize
-from tabprotect.types import BoolArray, FloatArray
+from tabprotect.linalg.exact import as_fraction, decimals_of, integer_rows, rationalize, within
+from tabprotect.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Move:
 class MoveChecker:
     """Turns floating-point moves into exact ones, or refuses: relations hold exactly, bounds hold, published cells stay.
 
-    ``levels`` are the amounts moves are likely to have; ``whole`` asks for whole-number moves (an attacker who knows that the cells are counts).
+    ``levels`` are the amounts that moves of some cells are likely to have; ``whole`` asks for whole-number moves (an attacker who knows that the cells are counts).
     """
 
     def __init__(
@@ -49,13 +49,19 @@ class MoveChecker:
         down: FloatArray,
         up: FloatArray,
         *,
-        levels: Any = (),
+        levels: dict[int, tuple[Fraction, ...]] | None = None,
         whole: bool = False,
     ) -> None:
         self.relations = integer_rows(relations)
         self._columns = sp.csc_array(self.relations)
         self.hidden, self.down, self.up, self.whole = hidden, down, up, whole
-        self.unit = 1 if whole else 10 ** decimals_of(down[hidden], up[hidden], levels)
+        amounts = [float(level) for some in (levels or {}).values() for level in some]
+        self._likely = {
+            c: tuple(sign * level / part for level in some for part in (1, 2) for sign in (1, -1))
+            for c, some in (levels or {}).items()
+        }
+        self.unit = 1 if whole else 10 ** decimals_of(down[hidden], up[hidden], amounts)
+        self._rooms: dict[int, tuple[Fraction | None, Fraction | None]] = {}
 
     def check_one(self, cells: Any, y: FloatArray) -> Move | None:
         """The exact move near ``y`` on ``cells``, or None."""
@@ -65,28 +71,40 @@ class MoveChecker:
             return None
         sub = sp.csr_array(self._columns[:, cells])
         sub = sub[np.diff(sub.indptr) > 0]
-        exact = rationalize(sub, y, self.down[cells], self.up[cells], self.unit, self.whole)
+        rooms = [self._room(int(c)) for c in cells]
+        low = [None if down is None else -down for down, _ in rooms]
+        high = [up for _, up in rooms]
+        likely = {k: self._likely[c] for k, c in enumerate(cells.tolist()) if c in self._likely}
+        exact = rationalize(sub, y, low, high, unit=self.unit, whole=self.whole, likely=likely)
         if exact is None:
-            # the move may be too long for the bounds by rounding only; its direction can still be fine
             return None
         nums, den = exact
-        back = all(
-            (np.isinf(self.down[c]) or v <= as_fraction(self.down[c]) * den)
-            and (np.isinf(self.up[c]) or -v <= as_fraction(self.up[c]) * den)
-            for c, v in zip(cells, nums, strict=True)
-        )
+        back = within([-v for v in nums], den, low, high)
         return Move(tuple(int(c) for c in cells), tuple(nums), den, True, back)
 
-    def check_many(self, moves: Any) -> list[Move]:
-        """The exact moves among the rows of a sparse matrix (moves × cells); whole-number rows are checked all at once."""
+    def _room(self, cell: int) -> tuple[Fraction | None, Fraction | None]:
+        """Room down and up as fractions, None where unbounded."""
+        found = self._rooms.get(cell)
+        if found is None:
+            down, up = self.down[cell], self.up[cell]
+            found = (None if np.isinf(down) else as_fraction(down), None if np.isinf(up) else as_fraction(up))
+            self._rooms[cell] = found
+        return found
+
+    def check_many(self, moves: Any, wanted: Callable[[IntArray, FloatArray], bool]) -> Iterator[Move]:
+        """The exact moves among the rows of a sparse matrix (moves × cells).
+
+        Whole-number rows are checked all at once and come first; the others need work and are only looked at if still ``wanted`` then.
+        """
         rows = sp.csr_array(moves)
         rows.sum_duplicates()
         rows.eliminate_zeros()
         if rows.shape[0] == 0:
-            return []
+            return
         scaled = rows.data * self.unit
         nums = np.rint(scaled)
-        near = np.abs(scaled - nums) <= 1e-6 * np.maximum(1.0, 1e-9 * np.abs(scaled))
+        # solvers stop a little short of bounds and levels; whether the rounded numbers are a move is checked below
+        near = np.abs(scaled - nums) <= np.clip(3e-8 * np.abs(scaled), 1e-6, 0.1)
         small = np.abs(nums) < 2**52
         owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         plain = _all_by(owner, near & small, rows.shape[0])
@@ -99,26 +117,17 @@ class MoveChecker:
         up, down = room_up[rows.indices], room_down[rows.indices]
         forth = exact & _all_by(owner, (nums <= up) & (-nums <= down), rows.shape[0])
         back = exact & _all_by(owner, (nums <= down) & (-nums <= up), rows.shape[0])
-        found: list[Move] = []
-        for k in range(rows.shape[0]):
+        for k in np.flatnonzero(forth | back):
             part = slice(rows.indptr[k], rows.indptr[k + 1])
-            if part.start == part.stop:
-                continue
-            if forth[k] or back[k]:
-                found.append(
-                    Move(
-                        tuple(rows.indices[part].tolist()),
-                        tuple(nums[part].tolist()),
-                        self.unit,
-                        bool(forth[k]),
-                        bool(back[k]),
-                    )
-                )
-            elif not plain[k]:
+            if part.start < part.stop:
+                cells, numerators = tuple(rows.indices[part].tolist()), tuple(nums[part].tolist())
+                yield Move(cells, numerators, self.unit, bool(forth[k]), bool(back[k]))
+        for k in np.flatnonzero(~(forth | back)):
+            part = slice(rows.indptr[k], rows.indptr[k + 1])
+            if part.start < part.stop and wanted(rows.indices[part], rows.data[part]):
                 move = self.check_one(rows.indices[part], rows.data[part])
                 if move is not None:
-                    found.append(move)
-        return found
+                    yield move
 
     def _room_units(self) -> tuple[FloatArray, FloatArray]:
         """Room in whole units, rounded inwards; exact in double precision below 2^53 and conservative above."""

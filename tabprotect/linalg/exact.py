@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor, lcm
+from math import lcm
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
+from tabprotect.linalg.refine import row_sums, solve_exactly
 from tabprotect.types import FloatArray
 
 _SMALL_DENOMINATORS = (1, 2, 3, 4, 5, 6, 12, 60, 840)
-_REFINED_BITS = 400
+_ZERO = Fraction(0)
 
 
 def as_fraction(x: float) -> Fraction:
@@ -56,35 +56,28 @@ def integer_rows(matrix: Any) -> Any:
 
 def residual_is_zero(matrix: Any, numerators: Any) -> bool:
     """Whether an integer matrix times an integer vector (Python integers) is exactly zero."""
-    biggest = max((abs(int(v)) for v in numerators), default=0)
-    weight = int(np.abs(matrix).sum(axis=1).max()) if matrix.nnz else 0
-    if biggest * max(weight, 1) < 2**62:
-        return not (matrix @ np.asarray(numerators, dtype=np.int64)).any()
-    return not any(_row_sums(matrix, numerators))
-
-
-def _row_sums(matrix: Any, numerators: Any) -> list[int]:
-    z = [int(v) for v in numerators]
-    out = []
-    for r in range(matrix.shape[0]):
-        part = slice(matrix.indptr[r], matrix.indptr[r + 1])
-        out.append(sum(int(c) * z[j] for c, j in zip(matrix.data[part], matrix.indices[part], strict=True)))
-    return out
+    return not any(row_sums(matrix, [int(v) for v in numerators]))
 
 
 def rationalize(
-    matrix: Any, y: FloatArray, down: FloatArray, up: FloatArray, unit: int = 1, whole: bool = False
+    matrix: Any,
+    y: FloatArray,
+    low: list[Fraction | None],
+    high: list[Fraction | None],
+    *,
+    unit: int = 1,
+    whole: bool = False,
+    likely: dict[int, tuple[Fraction, ...]] | None = None,
 ) -> tuple[list[int], int] | None:
-    """An exact solution of ``matrix @ y = 0``, ``−down ≤ y ≤ up`` near the floating-point ``y``: numerators and denominator.
+    """An exact solution of ``matrix @ y = 0``, ``low ≤ y ≤ high`` near the floating-point ``y``: numerators and denominator.
 
-    ``matrix`` has whole coefficients; ``unit`` is a denominator that writes the data exactly (10 to the decimals); ``whole`` allows no other than 1.
-    None when there is none nearby, which callers must treat as "not shown".
+    ``matrix`` has whole coefficients; ``unit`` is a denominator that writes the data exactly (10 to the decimals); ``whole`` allows no other than 1;
+    ``likely`` are amounts an entry probably has. None when there is none nearby, which callers must treat as "not shown".
 
-    >>> rationalize(sp.csr_array(np.array([[1, 1, -1]])), np.array([0.333333333, 0.666666667, 1.0]), np.zeros(3), np.ones(3))
+    >>> one = [Fraction(1)] * 3
+    >>> rationalize(sp.csr_array(np.array([[1, 1, -1]])), np.array([0.333333333, 0.666666667, 1.0]), [Fraction(0)] * 3, one)
     ([1, 2, 3], 3)
     """
-    low = [None if np.isinf(d) else -as_fraction(d) for d in down]
-    high = [None if np.isinf(u) else as_fraction(u) for u in up]
     for factor in (1,) if whole else _SMALL_DENOMINATORS:
         den = 1 if whole else unit * factor
         scaled = y * den
@@ -94,12 +87,13 @@ def rationalize(
         if np.abs(scaled - rounded).max(initial=0.0) > 1e-4 * max(1.0, 1e-9 * float(np.abs(scaled).max(initial=0.0))):
             continue
         nums = [int(v) for v in rounded]
-        if _within(nums, den, low, high) and residual_is_zero(matrix, nums):
+        if within(nums, den, low, high) and residual_is_zero(matrix, nums):
             return nums, den
-    return None if whole else _refined(matrix, y, low, high, unit)
+    return None if whole else _refined(matrix, y, low, high, unit, likely or {})
 
 
-def _within(nums: list[int], den: int, low: list[Fraction | None], high: list[Fraction | None]) -> bool:
+def within(nums: list[int], den: int, low: list[Fraction | None], high: list[Fraction | None]) -> bool:
+    """Whether all numbers are inside their bounds (None: no bound)."""
     for v, a, b in zip(nums, low, high, strict=True):
         if (a is not None and v * a.denominator < a.numerator * den) or (
             b is not None and v * b.denominator > b.numerator * den
@@ -109,41 +103,43 @@ def _within(nums: list[int], den: int, low: list[Fraction | None], high: list[Fr
 
 
 def _refined(
-    matrix: Any, y: FloatArray, low: list[Fraction | None], high: list[Fraction | None], unit: int
+    matrix: Any,
+    y: FloatArray,
+    low: list[Fraction | None],
+    high: list[Fraction | None],
+    unit: int,
+    likely: dict[int, tuple[Fraction, ...]],
 ) -> tuple[list[int], int] | None:
-    """Entries at a bound take it exactly; the others solve the relations by iterative refinement to hundreds of bits, then continued fractions.
-
-    Z. Wan, An algorithm to solve integer linear systems exactly using numerical methods, J. Symbolic Computation 41 (2006) 621–632.
-    """
-    q = 1 << _REFINED_BITS
-    scale = max(float(np.abs(y).max(initial=0.0)), 1e-300)
-    fixed: list[Fraction | None] = []
-    for v, a, b in zip(y, low, high, strict=True):
-        at = next(
-            (f for f in (a, b, Fraction(0)) if f is not None and abs(v - float(f)) <= 1e-7 * max(scale * 1e-3, abs(v))),
-            None,
-        )
-        fixed.append(at)
+    """Entries at a bound or a likely amount take it exactly; the others follow from the relations."""
+    near = 1e-7 * np.maximum(np.abs(y), 1e-3 * np.abs(y).max(initial=1e-300))
+    fixed: list[Fraction | None] = [None] * len(y)
+    for bound in (low, high):
+        places = np.array([np.nan if f is None else f.numerator / f.denominator for f in bound])
+        for j in np.flatnonzero(np.abs(y - places) <= near):
+            fixed[j] = bound[j]
+    for j in np.flatnonzero(np.abs(y) <= near):
+        fixed[j] = fixed[j] or _ZERO
+    for j, amounts in likely.items():
+        if fixed[j] is None:
+            fixed[j] = next((f for f in amounts if abs(y[j] - f.numerator / f.denominator) <= near[j]), None)
     free = [j for j, f in enumerate(fixed) if f is None]
     if not free:
         return None
-    z = [floor(as_fraction(v) * q) if f is None else floor(f * q) for v, f in zip(y, fixed, strict=True)]
-    columns = sp.csc_array(matrix)[:, free].astype(float)
-    normal = sp.csc_matrix(columns.T @ columns + 1e-13 * sp.eye_array(len(free)))
-    try:
-        factor = splu(normal)
-    except RuntimeError:
+    common = lcm(unit, *(f.denominator for f in fixed if f is not None))
+    known = [0 if f is None else int(f * common) for f in fixed]
+    rhs = row_sums(matrix, known)
+    if max(map(abs, rhs), default=0) >= 2**62:
         return None
-    for _ in range(_REFINED_BITS // 8):
-        residual = _row_sums(matrix, z)
-        worst = max((abs(r) for r in residual), default=0)
-        if worst <= len(free) * 64:
-            break
-        step = factor.solve(columns.T @ np.array([float(Fraction(-r, worst)) for r in residual]))
-        for j, s in zip(free, step, strict=True):
-            z[j] += floor(Fraction(float(s)) * worst)
-    limit = 10 ** (_REFINED_BITS // 8)
-    found = [Fraction(v, q).limit_denominator(limit) if f is None else f for v, f in zip(z, fixed, strict=True)]
-    den = lcm(unit, *(f.denominator for f in found))
-    nums = [int(f * den) for f in found]
-    return (nums, den) if _within(nums, den, low, high) and residual_is_zero(matrix, nums) else None
+    part = sp.csr_array(sp.csc_array(matrix)[:, free])
+    touched = np.flatnonzero(np.diff(part.indptr))
+    if any(r for i, r in enumerate(rhs) if part.indptr[i] == part.indptr[i + 1]):
+        return None
+    solved = solve_exactly(part[touched, :], -np.array([rhs[i] for i in touched], dtype=np.int64))
+    if solved is None:
+        return None
+    numerators, den = solved
+    nums = [k * den for k in known]
+    for j, v in zip(free, numerators, strict=True):
+        nums[j] = v
+    den *= common
+    return (nums, den) if within(nums, den, low, high) and residual_is_zero(matrix, nums) else None

@@ -90,6 +90,7 @@ def network_of(relations: Any, columns: npt.ArrayLike | None = None) -> Network 
     indptr, indices = by_row.indptr.astype(np.int64), by_row.indices.astype(np.int64)
     order = np.concatenate([np.flatnonzero(usable), np.flatnonzero(~usable)])
     n = len(chosen)
+    fewest, idle = by_row.shape[0], 0
     for _ in range(_ROUNDS):
         kept, flip, first, second = _insert_rows(order, usable, indptr, indices, sign, n)
         network = _arcs(kept, flip, first, second, by_row, sign, chosen, used)
@@ -97,7 +98,10 @@ def network_of(relations: Any, columns: npt.ArrayLike | None = None) -> Network 
         wanted = left_out[_not_implied(network, by_row, left_out)]
         if len(wanted) == 0:
             return network
-        if not usable[wanted].all():
+        # most tables that are no networks show it by making no headway
+        idle += len(wanted) > 0.9 * fewest
+        fewest = min(fewest, len(wanted))
+        if idle >= 3 or not usable[wanted].all():
             return None
         order = np.concatenate([wanted, order[~np.isin(order, wanted)]])
     return None
