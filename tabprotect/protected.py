@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from tabprotect.errors import Unsafe
+from tabprotect.files import write_text
 from tabprotect.table.table import Table
 from tabprotect.types import BoolArray, FloatArray
 
@@ -92,12 +93,17 @@ class Protected:
 
         return summary(self)
 
-    def to_html(self, path: str | Path, *, confidential: bool = False) -> Path:
-        """Write the one-file report; ``confidential=True`` adds the internal view."""
-        from tabprotect.report.html import write_report
+    @overload
+    def to_html(self, path: str | Path, *, confidential: bool = False) -> Path: ...
+    @overload
+    def to_html(self, path: None = None, *, confidential: bool = False) -> str: ...
+    def to_html(self, path: str | Path | None = None, *, confidential: bool = False) -> Path | str:
+        """Write the one-file report, or return it as text without a path; ``confidential=True`` adds the internal view."""
+        from tabprotect.report.html import report
 
         self._refuse_unsafe()
-        return write_report(self, path, confidential=confidential)
+        text = report(self, confidential=confidential)
+        return text if path is None else write_text(path, text)
 
     def to_excel(self, path: str | Path, *, symbols: Symbols | None = None) -> Path:
         """Write the published table as a workbook with the office's symbols and a sheet of codes."""

@@ -1,10 +1,16 @@
-"""Tables and plots from results, and the comparison of two result files."""
+"""Tables, plots and a page from results, and the comparison of two result files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tabprotect.files import write_text
+from tabprotect.report.page import figure as framed
+from tabprotect.report.page import rows_table, save_page
+from tabprotect.report.plots import growth, svg
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,16 +60,30 @@ def performance_profile(frame: pd.DataFrame, of: str = "wall") -> Any:
     return figure
 
 
-def growth(frame: pd.DataFrame) -> Any:
-    """Time against the number of cells, per family and method, on logarithmic axes."""
-    from matplotlib.figure import Figure
+def save_plots(frame: pd.DataFrame, folder: str | Path) -> list[Path]:
+    """Write ``profile.svg`` and ``growth.svg``."""
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    drawn = {"profile": performance_profile(frame), "growth": growth(frame)}
+    return [write_text(where / f"{name}.svg", svg(picture)) for name, picture in drawn.items()]
 
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.add_subplot()
-    for (family, method), part in frame.groupby(["family", "method"]):
-        line = part.groupby("cells")["wall"].median()
-        axes.plot(line.index, line.to_numpy(), marker="o", label=f"{family}, {method}")
-    axes.set(xscale="log", yscale="log", xlabel="cells", ylabel="seconds")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    return figure
+
+def write_html(frame: pd.DataFrame, path: str | Path) -> Path:
+    """One page with the table of gaps, the performance profile and the growth curves."""
+    table = gap_table(frame)
+    rows = [[_cell(v) for v in row] for row in table.to_numpy(dtype=object).tolist()]
+    parts = [
+        "<h1>Benchmark</h1>",
+        rows_table(list(table.columns), rows, "gap: to the proved bound; above best: to the best value known"),
+        framed(
+            svg(performance_profile(frame)), "Share of cases that a method finishes within a factor of the fastest."
+        ),
+        framed(svg(growth(frame)), "Median time against the number of cells, by family and method."),
+    ]
+    return save_page(path, "Benchmark", "\n".join(parts))
+
+
+def _cell(v: Any) -> str:
+    if v is None or (isinstance(v, float) and np.isnan(v)):
+        return "–"
+    return f"{v:,.4g}" if isinstance(v, float) else str(v)

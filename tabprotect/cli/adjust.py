@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tabprotect.cli.common import print_json, progress_line
-from tabprotect.cli.protect import write_published
-from tabprotect.cli.round import changed
+from tabprotect.cli.options import By, Freq, Json, Meta, Out, Report, Rule, Seed, TableFile, TimeLimit, Total, Value
+from tabprotect.cli.output import changed, outcome, write_outputs
 from tabprotect.cli.tables import load_table
 from tabprotect.errors import InputError
 
@@ -18,24 +17,25 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def adjust(
-    table: Annotated[Path, typer.Argument(help="Cells (CSV, Parquet), JJ, or τ-ARGUS .tab.")],
+    table: TableFile,
     norm: Annotated[str, typer.Option(help="l1, l2 or linf.")] = "l1",
     weights: Annotated[str, typer.Option(help="inverse (1/value) or unit.")] = "inverse",
     direction: Annotated[str, typer.Option(help="free, balanced, up or down.")] = "free",
     totals: Annotated[str, typer.Option(help="free, fixed, or a share such as 0.01.")] = "free",
     integer: Annotated[bool | None, typer.Option(help="Whole numbers (default: for count tables).")] = None,
     audit: Annotated[str, typer.Option(help="levels, or attack: also try to infer the sensitive cells.")] = "levels",
-    by: Annotated[list[str] | None, typer.Option(help="Code column, with its hierarchy if any. Repeat.")] = None,
-    value: Annotated[str | None, typer.Option(help="Value column; none: a count table.")] = None,
-    freq: Annotated[str | None, typer.Option(help="Column with the number of contributors.")] = None,
-    total: Annotated[str | None, typer.Option(help="Label of totals in the file.")] = None,
-    rule: Annotated[str | None, typer.Option(help='Sensitivity rules, e.g. "p%(10)|freq(3)".')] = None,
-    meta: Annotated[Path | None, typer.Option(help="τ-ARGUS metadata (.rda) of a .tab file.")] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds.")] = 60.0,
+    by: By = None,
+    value: Value = None,
+    freq: Freq = None,
+    total: Total = None,
+    rule: Rule = None,
+    meta: Meta = None,
+    time_limit: TimeLimit = 60.0,
     gap: Annotated[float, typer.Option(help="Stop when the cost is proved within this share of the best.")] = 1e-6,
-    seed: int = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the adjusted table (.csv, .parquet or .xlsx).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    seed: Seed = 0,
+    out: Out = None,
+    report: Report = None,
+    json: Json = False,
 ) -> None:
     """Move sensitive cells by at least their protection levels, all others as little as possible, so that all sums hold.
 
@@ -60,20 +60,19 @@ def adjust(
             seed=seed,
             progress=listener,
         )
-    if out is not None:
-        write_published(res, out, "")
+    written = write_outputs(res, out, report=report)
     info = res.info
     if json:
         extra = {"up": info["up"], "down": info["down"], "largest_share_other": info["largest_share_other"]}
-        print_json(changed(res) | extra | {"files": [] if out is None else [str(out)]})
+        print_json(outcome(res) | changed(res) | extra | {"files": written})
         return
     typer.echo(res.summary())
     typer.echo(
         f"{info['up']:,} sensitive cells moved up and {info['down']:,} down; {info['changed']:,} cells changed, other cells by at most "
         f"{info['largest_share_other']:.2%}"
     )
-    if out is not None:
-        typer.echo(f"wrote {out}")
+    for file in written:
+        typer.echo(f"wrote {file}")
 
 
 def _totals(text: str) -> str | float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tabprotect.cli.common import print_json, progress_line
+from tabprotect.cli.options import By, Json
 from tabprotect.cli.tables import parse_by
+from tabprotect.errors import InputError
 
 app = typer.Typer(add_completion=False)
 
@@ -18,9 +20,7 @@ def attack(
     table: Annotated[
         Path, typer.Argument(help="A published table with gaps (CSV, Parquet), or a JJ file with status u and m.")
     ],
-    by: Annotated[
-        list[str] | None, typer.Option(help="Code column, with its hierarchy if any: region=nuts.hrc. Repeat for each.")
-    ] = None,
+    by: By = None,
     value: Annotated[str, typer.Option(help="Value column.")] = "value",
     total: Annotated[str | None, typer.Option(help="Label of totals; default: a usual one.")] = None,
     hidden: Annotated[
@@ -38,52 +38,20 @@ def attack(
     time_limit: Annotated[float | None, typer.Option(help="Seconds.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page with the table and the intervals.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the intervals as CSV.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Exact bounds of every hidden cell of a published table; exit code 1 if something leaks.
 
     Example: tabprotect attack published.csv --by region --by nace --value turnover
     """
-    from tabprotect.attacker import attack as run
-    from tabprotect.attacker.published import HIDDEN, read_published
-
-    symbols = HIDDEN if hidden is None else (*HIDDEN, *hidden.split())
+    symbols = () if hidden is None else tuple(hidden.split())
     with progress_line("attacking") as listener:
+        known = {"lb": lb, "ub": ub, "integer": integer, "time_limit": time_limit, "progress": listener}
         if table.suffix.lower() == ".jj":
-            from tabprotect.io.jj import read_jj
-
-            source = read_jj(table)
-            mask = source.primary | (source.status == "m")
-            found = run(
-                source,
-                mask,
-                goal="verdict" if verdict else "bounds",
-                lb=lb,
-                ub=ub,
-                integer=integer,
-                time_limit=time_limit,
-                progress=listener,
-            )
+            found = _attack_jj(table, verdict, known)
         else:
-
-            def read(path: Path) -> object:
-                return read_published(
-                    path, parse_by(by), value, total=total, hidden=symbols, decimal=decimal, thousands=thousands
-                )
-
-            if not by:
-                from tabprotect.errors import InputError
-
-                raise InputError("say which columns hold the codes: --by region --by nace=nace.hrc", file=table)
-            found = run(
-                read(table),
-                lb=lb,
-                ub=ub,
-                integer=integer,
-                also=[read(p) for p in also or []],
-                time_limit=time_limit,
-                progress=listener,
-            )
+            look = {"total": total, "decimal": decimal, "thousands": thousands}
+            found = _attack_published([table, *(also or [])], by, value, symbols, look, known)
     if out is not None:
         from tabprotect.files import replacing
 
@@ -107,3 +75,30 @@ def attack(
         typer.echo(found.intervals.to_string(index=False, max_rows=40))
     if not found.safe:
         raise typer.Exit(1)
+
+
+def _attack_jj(path: Path, verdict: bool, known: dict[str, Any]) -> Any:
+    """A JJ file: primary cells and those marked 'm' are hidden."""
+    from tabprotect.attacker import attack as run
+    from tabprotect.io.jj import read_jj
+
+    source = read_jj(path)
+    return run(source, source.primary | (source.status == "m"), goal="verdict" if verdict else "bounds", **known)
+
+
+def _attack_published(
+    paths: list[Path],
+    by: list[str] | None,
+    value: str,
+    symbols: tuple[str, ...],
+    look: dict[str, Any],
+    known: dict[str, Any],
+) -> Any:
+    """A publication, together with further releases of the same table."""
+    from tabprotect.attacker import attack as run
+    from tabprotect.attacker.published import HIDDEN, read_published
+
+    if not by:
+        raise InputError("say which columns hold the codes: --by region --by nace=nace.hrc", file=paths[0])
+    first, *others = (read_published(p, parse_by(by), value, hidden=(*HIDDEN, *symbols), **look) for p in paths)
+    return run(first, also=others, **known)

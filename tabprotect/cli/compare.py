@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tabprotect.cli.common import console, print_json, progress_line
+from tabprotect.cli.options import By, Freq, Json, Meta, Report, Rule, Seed, TableFile, Total, Value
 from tabprotect.cli.tables import load_table
 from tabprotect.errors import InputError, TabprotectError
 from tabprotect.protected import Protected
@@ -18,21 +19,22 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def compare(
-    table: Annotated[Path, typer.Argument(help="Cells (CSV, Parquet), JJ, or τ-ARGUS .tab.")],
+    table: TableFile,
     methods: Annotated[
         str, typer.Option(help="Which of suppress, round, nearest, unbiased, small, adjust, l2.")
     ] = "suppress,round,adjust",
     base: Annotated[float, typer.Option(help="Base of the roundings.")] = 5.0,
-    by: Annotated[list[str] | None, typer.Option(help="Code column, with its hierarchy if any. Repeat.")] = None,
-    value: Annotated[str | None, typer.Option(help="Value column; none: a count table.")] = None,
-    freq: Annotated[str | None, typer.Option(help="Column with the number of contributors.")] = None,
-    total: Annotated[str | None, typer.Option(help="Label of totals in the file.")] = None,
-    rule: Annotated[str | None, typer.Option(help='Sensitivity rules, e.g. "threshold(2)".')] = None,
-    meta: Annotated[Path | None, typer.Option(help="τ-ARGUS metadata (.rda) of a .tab file.")] = None,
+    by: By = None,
+    value: Value = None,
+    freq: Freq = None,
+    total: Total = None,
+    rule: Rule = None,
+    meta: Meta = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 60.0,
-    seed: int = 0,
+    seed: Seed = 0,
     plot: Annotated[Path | None, typer.Option(help="Write the risk–utility plot (.svg or .png).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    report: Report = None,
+    json: Json = False,
 ) -> None:
     """Protect one table in several ways and compare what is kept with what an attacker gets.
 
@@ -53,12 +55,15 @@ def compare(
             except TabprotectError as error:
                 console.print(f"{name}: {type(error).__name__}: {error}", style="yellow", markup=False, highlight=False)
     found = verb(source, results, path=plot, time_limit=time_limit)
+    if report is not None:
+        found.to_html(report)
     if json:
         print_json({"results": found.table.reset_index().to_dict(orient="records")})
         return
     typer.echo(found.summary())
-    if plot is not None:
-        typer.echo(f"wrote {plot}")
+    for file in (plot, report):
+        if file is not None:
+            typer.echo(f"wrote {file}")
 
 
 def protect_by(name: str, table: Table, base: float, time_limit: float, seed: int, listener: Any) -> Protected:

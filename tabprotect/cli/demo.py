@@ -18,7 +18,7 @@ def demo(
 ) -> None:
     """Protect the built-in example, attack it, and write the publication, the report and the certificate."""
     from tabprotect.attacker import attack, verify
-    from tabprotect.cli.protect import write_outputs
+    from tabprotect.cli.output import write_outputs
     from tabprotect.sensitivity import Threshold
     from tabprotect.suppression import suppress
     from tabprotect.table.examples import d272

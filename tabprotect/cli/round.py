@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tabprotect.cli.common import print_json, progress_line
-from tabprotect.cli.protect import write_published
+from tabprotect.cli.options import By, Freq, Json, Meta, Out, Report, Rule, Seed, TableFile, TimeLimit, Total, Value
+from tabprotect.cli.output import changed, outcome, write_outputs
 from tabprotect.cli.tables import load_table
-from tabprotect.protected import Protected
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def round_(
-    table: Annotated[Path, typer.Argument(help="Cells (CSV, Parquet), JJ, or τ-ARGUS .tab.")],
+    table: TableFile,
     base: Annotated[float, typer.Option(help="Any positive number.")] = 5.0,
     method: Annotated[str, typer.Option(help="controlled, nearest, fifty, unbiased or small.")] = "controlled",
     additive: Annotated[
@@ -27,16 +26,17 @@ def round_(
     audit: Annotated[
         str, typer.Option(help="raise: no output if a sensitive cell can be inferred; report; none.")
     ] = "raise",
-    by: Annotated[list[str] | None, typer.Option(help="Code column, with its hierarchy if any. Repeat.")] = None,
-    value: Annotated[str | None, typer.Option(help="Value column; none: a count table.")] = None,
-    freq: Annotated[str | None, typer.Option(help="Column with the number of contributors.")] = None,
-    total: Annotated[str | None, typer.Option(help="Label of totals in the file.")] = None,
-    rule: Annotated[str | None, typer.Option(help='Sensitivity rules, e.g. "threshold(2)".')] = None,
-    meta: Annotated[Path | None, typer.Option(help="τ-ARGUS metadata (.rda) of a .tab file.")] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds.")] = 60.0,
-    seed: int = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the rounded table (.csv, .parquet or .xlsx).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    by: By = None,
+    value: Value = None,
+    freq: Freq = None,
+    total: Total = None,
+    rule: Rule = None,
+    meta: Meta = None,
+    time_limit: TimeLimit = 60.0,
+    seed: Seed = 0,
+    out: Out = None,
+    report: Report = None,
+    json: Json = False,
 ) -> None:
     """Round every cell to a multiple of the base, so that all sums hold.
 
@@ -57,16 +57,12 @@ def round_(
             seed=seed,
             progress=listener,
         )
-    if out is not None:
-        write_published(res, out, "")
-    outcome = changed(res) | {
-        "widened": res.info["widened"],
-        "exposed": res.info.get("exposed", []),
-        "recovered": res.info.get("recovered", []),
-        "files": [] if out is None else [str(out)],
-    }
+    written = write_outputs(res, out, report=report)
     if json:
-        print_json(outcome)
+        found = {"exposed": [], "recovered": []} | {
+            k: res.info[k] for k in ("widened", "exposed", "recovered") if k in res.info
+        }
+        print_json(outcome(res) | changed(res) | found | {"files": written})
         return
     typer.echo(res.summary())
     off = res.info["additivity"]
@@ -76,24 +72,5 @@ def round_(
     )
     if res.info.get("exposed"):
         typer.echo(f"{len(res.info['exposed']):,} sensitive cells miss their protection levels")
-    if out is not None:
-        typer.echo(f"wrote {out}")
-
-
-def changed(res: Protected) -> dict[str, Any]:
-    """What both commands tell; no true value among it."""
-    return {
-        "kind": res.kind,
-        "method": res.method,
-        "status": res.status,
-        "objective": res.objective,
-        "bound": res.bound,
-        "gap": res.gap,
-        "runtime": res.runtime,
-        "cells": res.table.n_cells,
-        "primary": int(res.table.primary.sum()),
-        "changed": res.info["changed"],
-        "largest_change": res.info["largest_change"],
-        "additivity": res.info["additivity"],
-        "how": res.info["how"],
-    }
+    for file in written:
+        typer.echo(f"wrote {file}")

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from tabprotect.cli.common import print_json, progress_line
-from tabprotect.cli.protect import outcome
+from tabprotect.cli.options import Json, Seed, TimeLimit
+from tabprotect.cli.output import outcome, suppressed
 
 app = typer.Typer(add_completion=False)
 
@@ -21,11 +22,11 @@ def solve(
         str, typer.Option(help="auto, exact, network, heuristic, modular, hypercube or circuit.")
     ] = "auto",
     objective: Annotated[str, typer.Option(help="value (the costs of the file), count or frequency.")] = "value",
-    time_limit: Annotated[float, typer.Option(help="Seconds.")] = 60.0,
+    time_limit: TimeLimit = 60.0,
     gap: Annotated[float, typer.Option(help="Stop at this gap.")] = 0.0,
-    seed: int = 0,
+    seed: Seed = 0,
     certificate: Annotated[Path | None, typer.Option(help="Write the certificate too.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Solve the suppression problem of a JJ file and write it back with the complementary cells marked 'm'."""
     from tabprotect.io.jj import read_jj, write_jj
@@ -40,6 +41,6 @@ def solve(
     if certificate is not None:
         res.certificate.save(certificate)
     if json:
-        print_json(outcome(res))
+        print_json(outcome(res) | suppressed(res))
     else:
         typer.echo(res.summary())

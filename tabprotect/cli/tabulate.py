@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tabprotect.cli.common import print_json, progress_line
+from tabprotect.cli.options import Json
 from tabprotect.cli.tables import parse_by
 from tabprotect.errors import InputError
 from tabprotect.table.hierarchy import Hierarchy
@@ -48,7 +49,7 @@ def tabulate(
     out: Annotated[
         Path | None, typer.Option(help="Write all cells (.csv or .parquet): unprotected, confidential.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Make a table from records: every cell and total of the hierarchies with its number of contributors and largest contributions."""
     from tabprotect.table.tabulate import tabulate as make

@@ -46,8 +46,8 @@ def interval_bars(
                 'fill="none" stroke="#1b1f24" stroke-width="1.5"',
             )
         parts.append(
-            f"<g><title>{escape(labels[k])}: {numbers} ({kind})</title>{_text(left - 8, y + 14, labels[k][:_LABEL], 'end')}{bar}"
-            f"{_text(left + _WIDTH + 12, y + 14, numbers)}</g>"
+            f"<g><title>{escape(labels[k])}: {numbers} ({kind})</title>{text(left - 8, y + 14, labels[k][:_LABEL], 'end')}{bar}"
+            f"{text(left + _WIDTH + 12, y + 14, numbers)}</g>"
         )
     height = max(len(order), 1) * _ROW
     for tick in ticks:
@@ -55,7 +55,7 @@ def interval_bars(
         parts.insert(
             0,
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height}" stroke="#d5dae0"/>'
-            + _text(x, height + 14, short(tick), "middle"),
+            + text(x, height + 14, short(tick), "middle"),
         )
     wide, tall = left + _WIDTH + 190, height + 20
     return f'<svg class="scope" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}">{"".join(parts)}</svg>'
@@ -89,8 +89,9 @@ def _rect(left: float, start: float, end: float, y: float, height: float, look: 
     return f'<rect x="{left + start * _WIDTH:.1f}" y="{y}" width="{max((end - start) * _WIDTH, 2):.1f}" height="{height}" {look}/>'
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" font-size="12" font-family="system-ui,sans-serif" fill="#1b1f24">{escape(text)}</text>'
+def text(x: float, y: float, words: str, anchor: str = "start") -> str:
+    """A line of text at a place."""
+    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" font-size="12" font-family="system-ui,sans-serif" fill="#1b1f24">{escape(words)}</text>'
 
 
 def short(v: float) -> str:

@@ -33,6 +33,19 @@ class Comparison:
         """Risk against utility, one point per result; written to ``path`` (.svg, .png, .pdf) if given. Returns the matplotlib figure."""
         return draw(self.table, path)
 
+    def to_html(self, path: str | Path) -> Path:
+        """Write one page with the plot and the table."""
+        from tabprotect.report.page import figure, rows_table, save_page
+        from tabprotect.report.plots import svg
+
+        lines = [
+            [str(name), *(_short(v) for v in row)]
+            for name, row in zip(self.table.index, self.table.values.tolist(), strict=True)
+        ]
+        caption = "Information lost against the width of the attacker's interval of a sensitive cell; a cross marks results with exposed cells."
+        body = f"<h1>Ways to protect one table</h1>{figure(svg(self.plot()), caption)}{rows_table(['result', *self.table.columns], lines)}"
+        return save_page(path, "Comparison", body)
+
     def summary(self) -> str:
         """The table as text."""
         return self.table.to_string(float_format=lambda v: f"{v:.4g}")
@@ -42,6 +55,10 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {len(self.table)} results>\n{self.summary()}"
+
+
+def _short(v: Any) -> str:
+    return f"{v:,.4g}" if isinstance(v, float) else f"{v:,}" if isinstance(v, int) else str(v)
 
 
 def compare(

@@ -12,18 +12,20 @@ from tabprotect.linalg.exact import decimals_of
 from tabprotect.protected import Protected
 from tabprotect.report.bars import MOST, interval_bars, short
 from tabprotect.report.grid import Picture, grids
-from tabprotect.report.page import facts, figure, rows_table, save_page
+from tabprotect.report.heatmap import heat_map
+from tabprotect.report.page import facts, figure, page, rows_table, save_page
 from tabprotect.table.table import Table
 from tabprotect.types import FloatArray
 
 ATTACK_SECONDS = 20.0
 """Intervals are computed for at most so long; cells without one then show none."""
+MAP_FROM = 200
+"""From so many cells on a map shows the pattern at a glance."""
 
 
-def write_report(res: Protected, path: str | Path, *, confidential: bool = False) -> Path:
+def report(res: Protected, *, confidential: bool = False) -> str:
     """The report of a protected table; true values of hidden cells only with ``confidential=True``."""
-    name = res.table.name or "table"
-    return save_page(path, f"Protected: {name}", _report(res, confidential))
+    return page(f"Protected: {res.table.name or 'table'}", _report(res, confidential))
 
 
 def fragment(res: Protected) -> str:
@@ -63,6 +65,8 @@ def _report(res: Protected, confidential: bool) -> str:
         _key(res),
         grids(picture) or _list_of_cells(res, lower, upper),
     ]
+    if hidden and (table.n_cells > MAP_FROM or not table.dims):
+        parts.append(figure(heat_map(res), "Where the hidden cells lie: sensitive (red), complements (blue)."))
     if hidden and lower is not None and upper is not None:
         parts += ["<h2>What an outsider can deduce</h2>", _bars(res, lower, upper, confidential)]
     parts += ["<h2>By level</h2>", _levels(res), "<h2>Rule and proof</h2>", _proof(res)]

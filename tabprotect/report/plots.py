@@ -40,8 +40,8 @@ def pattern(res: Protected) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    where, rows, columns = _layout(res)
-    kind = _kinds(res)
+    where, rows, columns = layout(res)
+    kind = kinds(res)
     shown = np.where(where >= 0, kind[where], 0)
     wide, tall = (float(np.clip(0.7 * n + 1.8, 4.8, 14)) for n in where.shape[::-1])
     if where.size > TEXT_CELLS:
@@ -143,13 +143,27 @@ def growth(
     return figure
 
 
-def _kinds(res: Protected) -> Any:
+def svg(figure: Figure) -> str:
+    """A figure as SVG text to be put into a page: it depends on nothing but the figure, and text stays text."""
+    import io
+
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tabprotect"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def kinds(res: Protected) -> Any:
+    """For every cell its place in `KINDS`."""
     table = res.table
     kind = np.where(res.suppressed, np.where(table.primary, 4, 3), 1)
     return np.where(~res.suppressed & (table.status == "z"), 2, kind)
 
 
-def _layout(res: Protected) -> tuple[Any, list[str], list[str]]:
+def layout(res: Protected) -> tuple[Any, list[str], list[str]]:
     """Cell numbers in two dimensions (-1: no such cell) with the labels of rows and columns."""
     dims, n = res.table.dims, res.table.n_cells
     if not dims:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tabprotect.files import write_bytes, write_text
+from tabprotect.files import write_text
+from tabprotect.report.plots import svg
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tabprotect.sources.claim import Reproduction
 
 MARK = {"yes": "yes", "no": "**no**", "explained": "*explained*"}
@@ -60,18 +58,8 @@ def save(found: Reproduction, folder: str | Path, *, command: str = "", versions
             write_text(where / "figures" / f"{found.source}-{name}.csv", frame.to_csv(index=False, float_format="%.6g"))
         )
     for name, figure in found.figures.items():
-        files.append(write_bytes(where / "figures" / f"{found.source}-{name}.svg", svg(figure)))
+        files.append(write_text(where / "figures" / f"{found.source}-{name}.svg", svg(figure)))
     return files
-
-
-def svg(figure: Figure) -> bytes:
-    """The figure as SVG whose bytes depend on nothing but the figure, with text as text (small, searchable)."""
-    import matplotlib
-
-    buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tabprotect"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
 
 
 def _cell(text: str) -> str:

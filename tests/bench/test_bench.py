@@ -12,7 +12,6 @@ import tabprotect as tp
 from tabprotect.bench import analysis, runner
 from tabprotect.bench.cases import Case, family_cases, folder_cases
 from tabprotect.bench.families import FAMILIES, magnitude, make
-from tabprotect.bench.peers import ExternalSolver
 
 SMALL = {
     "uniform": "8,8", "magnitude2d": "8,8", "1h2d": "3x3,5", "hierarchical": "2x3,3x2", "cube3d": "4,4,4",
@@ -72,7 +71,47 @@ def test_tables_plots_and_comparison() -> None:
     assert np.allclose(ratios["time ratio"], 2)
     assert np.allclose(ratios["cost ratio"], 1.5)
     assert len(analysis.performance_profile(frame).axes[0].lines) == 2
-    assert len(analysis.growth(frame).axes[0].lines) == 2
+
+
+def test_plots_and_page_are_rebuilt_from_results(tmp_path: Path) -> None:
+    from tests.report.test_html import Outline
+
+    frame = runner.run(family_cases(["magnitude2d"], [1], ["4,4", "6,6"]), ["exact", "heuristic"], time_limit=5)
+    runner.save(frame, tmp_path / "r.parquet")
+    again = runner.load(tmp_path / "r.parquet")[0]
+    for file in analysis.save_plots(again, tmp_path / "plots"):
+        assert file.read_text().startswith("<svg")
+    page = analysis.write_html(again, tmp_path / "bench.html").read_text()
+    assert page.count("<svg") == 2
+    assert page.count("<figure") == page.count('aria-label="Share') + page.count('aria-label="Median') == 2
+    for case in frame["case"].unique():
+        assert page.count(f"<td>{case}</td>") == 2
+    assert Outline.of(page[: page.index("<figure")] + "</main></body></html>").tags
+
+
+def test_the_command_runs_compares_and_rebuilds(tmp_path: Path) -> None:
+    import json
+    import subprocess
+
+    def call(*words: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tabprotect", "bench", *map(str, words)], capture_output=True, text=True, check=False
+        )
+
+    ran = call(
+        "cube3d", "--sizes", "3,3,3", "--seeds", "1,2", "--out", tmp_path / "a.json", "--report", tmp_path / "b.html"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "cube3d-3,3,3-2" in ran.stdout
+    assert "Benchmark" in (tmp_path / "b.html").read_text()
+    again = call("--results", tmp_path / "a.json", "--plots", tmp_path / "plots", "--json")
+    assert {p.name for p in (tmp_path / "plots").iterdir()} == {"growth.svg", "profile.svg"}
+    assert len(json.loads(again.stdout)) == 2
+    same = call("--compare", tmp_path / "a.json", "--compare", tmp_path / "a.json", "--json")
+    assert [row["cost ratio"] for row in json.loads(same.stdout)] == [1.0, 1.0]
+    assert call("--compare", tmp_path / "a.json").returncode == 2
+    assert call("cube3d", "--seeds", "one").returncode == 2
+    assert call().returncode == 2
 
 
 def test_folders_and_failures(tmp_path: Path) -> None:
@@ -90,16 +129,3 @@ def test_folders_and_failures(tmp_path: Path) -> None:
         list(folder_cases(tmp_path.parent / "nowhere"))
     with pytest.raises(tp.errors.InputError, match="unknown family"):
         list(family_cases(["nothing"], [1]))
-
-
-def test_an_external_solver_is_audited(tmp_path: Path) -> None:
-    table = magnitude(1, "6,6")
-    good = ExternalSolver(f"{sys.executable} -m tabprotect solve {{input}} {{output}} --time-limit {{seconds}}")
-    found = good.run(table, 10)
-    assert found["status"] == "safe"
-    assert found["objective"] == tp.suppress(table).objective
-    copies = tmp_path / "copy.py"
-    copies.write_text("import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2])")
-    assert ExternalSolver(f"{sys.executable} {copies} {{input}} {{output}}").run(table, 10)["status"] == "UNSAFE"
-    assert "no result" in ExternalSolver(f"{sys.executable} --version").run(table, 10)["status"]
-    assert ExternalSolver("/no/such/program").run(table, 10)["status"] == "FileNotFoundError"

@@ -61,3 +61,12 @@ def test_text_shows_no_true_value_of_hidden_cells(results: tuple[tp.Table, dict[
     text = repr(tp.compare(table, made))
     assert "ccs" in text
     assert "748" not in text
+
+
+def test_page_with_plot_and_table(results: tuple[tp.Table, dict[str, tp.Protected]], tmp_path: Path) -> None:
+    table, made = results
+    page = tp.compare(table, made).to_html(tmp_path / "compare.html").read_text()
+    assert page.count("<svg") == 1
+    assert 'aria-label="Information lost' in page
+    for name in made:
+        assert f"<td>{name}</td>" in page

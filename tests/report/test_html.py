@@ -231,3 +231,43 @@ def test_hierarchy_is_visible(tmp_path: Path) -> None:
     assert page.count("<caption>") >= 3  # one part per code of the third dimension
     assert 'class="sub"' in page
     assert "&nbsp;" * 6 in page
+
+
+def test_without_a_path_the_report_is_returned(tmp_path: Path) -> None:
+    res = flat()
+    text = res.to_html()
+    assert text.startswith("<!doctype html>")
+    assert text == written(tmp_path, res)
+    assert f"{SECRET:,}" in res.to_html(confidential=True)
+
+
+def test_a_map_shows_the_pattern_of_larger_tables() -> None:
+    from tabprotect.bench.families import magnitude
+    from tabprotect.report.heatmap import FILL, heat_map
+
+    def width(drawn: str, kind: int) -> float:
+        return sum(float(w) for w in re.findall(rf'width="([\d.]+)" height="[\d.]+" fill="{FILL[kind]}"', drawn))
+
+    res = tp.suppress(magnitude(3, "20,14", mean=6), time_limit=5)
+    drawn = heat_map(res)
+    cell = 18.0  # the side of a cell of a table of this width
+    assert width(drawn, 4) == pytest.approx(cell * res.table.primary.sum())
+    assert width(drawn, 3) == pytest.approx(cell * res.secondary.sum())
+    assert heat_map(res) in res.to_html()
+    assert "<rect" in heat_map(bare())
+    assert "Where the hidden cells lie" not in flat().to_html()
+
+
+def test_large_maps_show_the_most_sensitive_cell_of_a_block() -> None:
+    from tabprotect.bench.families import uniform
+    from tabprotect.report.heatmap import FILL, heat_map
+
+    table = uniform(1, "900,3", share=0.001)
+    hidden = table.primary.copy()
+    hidden[np.flatnonzero(table.status == "s")[:40]] = True
+    values = np.where(hidden, np.nan, table.values)
+    res = tp.Protected(table, "suppress", "test", values, hidden, "feasible", 1.0, 0.0, 0.0)
+    drawn = heat_map(res)
+    assert drawn.count("<rect") < 400 * 5
+    assert FILL[4] in drawn
+    assert FILL[3] in drawn
