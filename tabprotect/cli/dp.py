@@ -172,7 +172,10 @@ def study(
         if report is not None:
             files.append(str(write_html(finished, report)))
         if as_json:
-            rows = {s.name: {"seconds": s.seconds, "rows": s.table.to_dict(orient="records")} for s in finished}
+            rows = {
+                s.name: {"seconds": s.seconds, "cpu": s.cpu, "rows": s.table.to_dict(orient="records")}
+                for s in finished
+            }
             print_json({"studies": rows, "files": files})
         else:
             for s in finished:

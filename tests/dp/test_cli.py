@@ -108,3 +108,16 @@ def test_study(folder: Path) -> None:
     assert "<img" in Path("s.html").read_text()
     text = run("study", "unequal", "--quick", "--repetitions", "2").output
     assert "unequal" in text
+
+
+def test_workers_give_the_same_answer(folder: Path) -> None:
+    """As a user calls it: one process, and two of them."""
+    import subprocess
+    import sys
+
+    def rows(workers: int) -> object:
+        words = ["dp", "study", "unequal", "--quick", "--repetitions", "2", "--workers", str(workers), "--json"]
+        done = subprocess.run([sys.executable, "-m", "tabprotect", *words], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)["studies"]["unequal"]["rows"]
+
+    assert rows(1) == rows(2)

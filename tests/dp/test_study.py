@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -114,12 +115,31 @@ def test_any_executor_gives_the_same_numbers() -> None:
     assert news[-1].done == news[-1].total == len(alone.table)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDIES)
+def test_processes_give_the_same_numbers(name: str) -> None:
+    """What ``--workers 2`` does: settings are pickled, seeds go with them."""
+    options = {"quick": True, "repetitions": 3} | ({} if name == "null" else {"replicates": 19})
+    alone = STUDIES[name](**options)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        together = STUDIES[name](executor=pool, **options)
+    pd.testing.assert_frame_equal(alone.table, together.table)
+    assert together.cpu > 0
+
+
+def test_a_failing_setting_is_not_lost_in_an_executor() -> None:
+    with ThreadPoolExecutor(2) as pool, pytest.raises(ZeroDivisionError):
+        run_all(lambda s: 1 / s, [1, 0, 2], pool)
+
+
 def test_early_stopping_does_not_change_the_decision() -> None:
     p, noise = shape("normal", 12), Noise.of_epsilon(0.3)
     base = Setting(p, p, 800, (noise, noise), 30, 99, (1,))
     short = rejection_rates(base)
     assert 0 <= short[0] <= 0.3
-    assert run_all(rejection_rates, [base, base]) == [short, short]
+    answers, cpu = run_all(rejection_rates, [base, base])
+    assert answers == [short, short]
+    assert cpu > 0
 
 
 def test_reached_from_the_package() -> None:

@@ -50,7 +50,7 @@ def null_distribution(
         (shape(name, m), SIZE, Noise.of_epsilon(ALPHA) if noisy else None, times, (seed, i))
         for i, (m, noisy, name) in enumerate(cells)
     ]
-    found = run_all(_statistics, settings, executor, progress, "null distribution")
+    found, cpu = run_all(_statistics, settings, executor, progress, "null distribution")
     rows = []
     figure = Figure(figsize=(10, 11), layout="tight")
     axes = figure.subplots(4, 3)
@@ -79,6 +79,7 @@ def null_distribution(
         figure,
         f"N = {SIZE}, {times} repetitions. Red: χ²(M − 1). Without noise the share above its 95 % point is 5 %, with noise it is not.",
         time.perf_counter() - start,
+        cpu,
     )
 
 
@@ -126,7 +127,7 @@ def error_rates(
         noise = Noise.of_epsilon(alpha)
         base = Setting(shape(name, m), shape(name, m), n, (noise, noise), times, b, (seed, i))
         settings += [base, replace(base, expected="sizes")]
-    found = run_all(rejection_rates, settings, executor, progress, "error rates")
+    found, cpu = run_all(rejection_rates, settings, executor, progress, "error rates")
     rows: list[dict[str, Any]] = []
     for i, ((name, n, alpha), m) in enumerate(cells):
         (sums, classical), (sizes, _) = found[2 * i], found[2 * i + 1]
@@ -164,4 +165,5 @@ def error_rates(
         figure,
         f"Level 5 %, {times} repetitions, {b} bootstrap replicates. Bootstrap: E from the sums of the noisy counts, or from N̂.",
         time.perf_counter() - start,
+        cpu,
     )

@@ -103,9 +103,8 @@ def _rates(
     # the longest first, so that the last worker is not left alone with one of them; seeds go with the setting, not
     # with the order
     order = sorted(range(len(settings)), key=lambda i: -settings[i].p1.size)
-    rates: dict[int, tuple[float, float]] = dict(
-        zip(order, run_all(rejection_rates, [settings[i] for i in order], executor, progress, name), strict=True)
-    )
+    found, cpu = run_all(rejection_rates, [settings[i] for i in order], executor, progress, name)
+    rates: dict[int, tuple[float, float]] = dict(zip(order, found, strict=True))
     rows = [
         {
             "truth": truth,
@@ -121,7 +120,7 @@ def _rates(
     ]
     table = pd.DataFrame(rows)
     about = f"{times} repetitions, {b} bootstrap replicates, level 5 %. "
-    return Study(name, title, table, _figure(table), about + note, time.perf_counter() - start)
+    return Study(name, title, table, _figure(table), about + note, time.perf_counter() - start, cpu)
 
 
 def _figure(table: Any) -> Any:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """A finished study: ``table`` with one row per setting, ``figure``, and ``note`` on what to see in it."""
+    """A finished study: ``table`` with one row per setting, ``figure``, and ``note`` on what to see in it.
+
+    ``seconds`` is the time that passed, ``cpu`` the CPU seconds of all settings wherever they ran.
+    """
 
     name: str
     title: str
@@ -28,6 +31,7 @@ class Study:
     figure: Figure
     note: str
     seconds: float
+    cpu: float
 
     @cached_property
     def png(self) -> bytes:
@@ -50,7 +54,7 @@ class Study:
         return f"{self.title}\n{self.note}\n\n{self.table.to_string(index=False, float_format=lambda v: f'{v:.4g}')}"
 
     def __repr__(self) -> str:
-        return f"<Study {self.name}: {len(self.table)} rows, {self.seconds:.1f} s>"
+        return f"<Study {self.name}: {len(self.table)} rows, {self.seconds:.1f} s, {self.cpu:.1f} s of CPU>"
 
 
 def write_html(studies: Iterable[Study], path: str | Path) -> Path:

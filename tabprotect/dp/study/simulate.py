@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import chdtrc
@@ -84,24 +85,33 @@ def run_all(
     executor: Executor | None = None,
     progress: Listener | None = None,
     phase: str = "study",
-) -> list[R]:
-    """Apply a function to all settings, on any executor, in order; progress is told as they finish."""
+) -> tuple[list[R], float]:
+    """Apply a function to all settings, on any executor; progress is told as they finish.
+
+    Returns the answers in order, and the CPU seconds that they took wherever they ran.
+    """
     todo: Sequence[S] = list(settings)
     start = time.perf_counter()
+    timed = partial(_timed, function)
 
     def tell(done: int) -> None:
         if progress is not None:
             progress(Progress(time.perf_counter() - start, phase, done=done, total=len(todo)))
 
+    found: list[tuple[R, float]] = []
     if executor is None:
-        found = []
         for s in todo:
-            found.append(function(s))
+            found.append(timed(s))
             tell(len(found))
-        return found
-    futures = [executor.submit(function, s) for s in todo]
-    waiting: Any = futures if progress is None else as_completed(futures)
-    for done, future in enumerate(waiting, start=1):
-        future.result()
-        tell(done)
-    return [future.result() for future in futures]
+    else:
+        futures = [executor.submit(timed, s) for s in todo]
+        for done, _ in enumerate(as_completed(futures), start=1):
+            tell(done)
+        found = [future.result() for future in futures]
+    return [answer for answer, _ in found], sum(seconds for _, seconds in found)
+
+
+def _timed(function: Callable[[S], R], setting: S) -> tuple[R, float]:
+    start = time.thread_time()
+    answer = function(setting)
+    return answer, time.thread_time() - start

@@ -59,7 +59,7 @@ def utility(
         Setting(classes(p1, m), classes(p2, m), n, (noises[law],) * 2, times, b, (seed, i), postprocess=post)
         for i, ((_, _, p1, p2), law, post, m, n) in enumerate(cells)
     ]
-    rates = run_all(rejection_rates, settings, executor, progress, "utility")
+    rates, cpu = run_all(rejection_rates, settings, executor, progress, "utility")
     rows = []
     for setting, ((truth, pair, _, _), law, post, m, n), (rate, _) in zip(settings, cells, rates, strict=True):
         rows.append(
@@ -82,6 +82,7 @@ def utility(
         _figure(table),
         f"{times} repetitions, {b} bootstrap replicates, level 5 %; the Gaussian law has δ = {DELTA:g} on top of ε.",
         time.perf_counter() - start,
+        cpu,
     )
 
 
