@@ -79,6 +79,28 @@ def page() -> str:
                 row["τ-ARGUS 60 s"] = PEERS[row.get("case", row.get("table"))]
         note = f"\n{data['note']}\n" if data.get("note") else ""
         parts.append(f"## {path.stem.replace('_', ' ')}\n{note}\n{table(rows)}\n\n{where(data['environment'])}\n")
+    parts.insert(1, growth_plots())
+    return "\n".join(parts)
+
+
+def growth_plots() -> str:
+    """Draw the growth curves of the attacker into docs/_static and return the part of the page that shows them."""
+    data = load("growth")
+    if data is None:
+        return ""
+    import pandas as pd
+
+    from tabprotect.files import write_text
+    from tabprotect.report.plots import growth, svg
+
+    frame = pd.DataFrame([row for row in data["rows"] if "size" in row])
+    parts = ["## How the attacker's time grows\n"]
+    for column, what in (("bounds_cpu_s", "exact bounds of all hidden cells"), ("verdict_cpu_s", "verdict only")):
+        name = f"growth-attack-{column.split('_')[0]}.svg"
+        figure = growth(frame, x="hidden", y=column, by=["family"])
+        figure.axes[0].set(xlabel="hidden cells", ylabel="CPU seconds", title=what)
+        write_text(ROOT / "docs" / "_static" / name, svg(figure))
+        parts.append(f"![CPU seconds over hidden cells by family: {what}](_static/{name})\n")
     return "\n".join(parts)
 
 

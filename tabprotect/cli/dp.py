@@ -39,6 +39,7 @@ def release(
     consistent: Annotated[bool, typer.Option(help="Table: make it add up.")] = True,
     integers: Annotated[bool, typer.Option(help="Table: whole numbers.")] = True,
     budget: Annotated[Path | None, typer.Option(help="Budget file to charge (see 'dp budget').")] = None,
+    report: Annotated[Path | None, typer.Option(help="HTML page with the promise, the values and plots.")] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Release counts, or a table of counts, with differential privacy.
@@ -67,12 +68,15 @@ def release(
                 found = publish(_column(data, str(count)), epsilon, **options)
         if purse is not None and budget is not None:
             purse.save(budget)  # before anything is shown: a release that is not booked is not made
-        _write_release(found, out)
+        _write_release(found, out, report)
         if as_json:
             print_json(found.to_dict())
-        else:
-            typer.echo(found.summary())
-            typer.echo(f"wrote {out}" if out is not None else found.publish().to_string(index=False))
+            return
+        typer.echo(found.summary())
+        if out is None:
+            typer.echo(found.publish().to_string(index=False))
+        for file in filter(None, (out, report)):
+            typer.echo(f"wrote {file}")
 
 
 @app.command("test")
@@ -88,6 +92,7 @@ def homogeneity(
     neighbours: Annotated[str, NEIGHBOURS] = "replace",
     expected: Annotated[str, typer.Option(help="Expected counts from: sums or sizes.")] = "sums",
     seed: Annotated[int | None, typer.Option(help="Seed of the bootstrap.")] = None,
+    report: Annotated[Path | None, typer.Option(help="HTML page with the verdict and plots.")] = None,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Test whether noisy histograms come from the same distribution, knowing the noise.
@@ -108,6 +113,10 @@ def homogeneity(
             found = goodness_of_fit(given[0], _column(against, "p", whole=False), levels[0], **common)
         else:
             found = homogeneity_test_many(given, levels, expected=expected, **common)
+        if report is not None:
+            from tabprotect.report.dp import write_test
+
+            write_test(found, given, [path.stem for path in histograms], report)
         print_json(found.to_dict()) if as_json else typer.echo(found.summary())
 
 
@@ -243,7 +252,11 @@ def _histogram(path: Path, column: str) -> Any:
         raise InputError(f"not a release: {error}", file=path) from error
 
 
-def _write_release(found: Any, out: Path | None) -> None:
+def _write_release(found: Any, out: Path | None, report: Path | None) -> None:
+    if report is not None:
+        from tabprotect.report.dp import write_release
+
+        write_release(found, report)
     if out is None:
         return
     from tabprotect.files import replacing, write_text

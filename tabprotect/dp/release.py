@@ -95,7 +95,7 @@ class Release:
 
         flat = self.values.reshape(-1)
         index = np.arange(flat.size) if self.labels is None else self.labels
-        return pd.DataFrame({"class": index, "value": flat})
+        return pd.DataFrame({"class": index, "value": whole(flat)})
 
     def summary(self) -> str:
         """What was done and what it promises."""
@@ -104,6 +104,12 @@ class Release:
             f" (standard deviation {np.sqrt(self.noise.variance):.4g}), "
             + ("negative values set to 0" if self.clamped else "not clamped")
         )
+
+
+def whole(values: FloatArray) -> Any:
+    """Values that are all whole numbers as integers, so that files say 12 and not 12.0."""
+    exact = values.size > 0 and bool((np.abs(values) < 2**53).all() and (values == np.rint(values)).all())
+    return values.astype(np.int64) if exact else values
 
 
 def promise(epsilon: float, delta: float, neighbours: str, contributions: int) -> str:

@@ -11,7 +11,7 @@ from tabprotect.dp.budget import Budget, check_delta, exact
 from tabprotect.dp.levels import Levels, table_levels
 from tabprotect.dp.mechanism import Mechanism, check_counts, gaussian_of_rho
 from tabprotect.dp.noise import LAWS, check_choice, check_epsilon, sensitivity
-from tabprotect.dp.release import check_contributions, promise
+from tabprotect.dp.release import check_contributions, promise, whole
 from tabprotect.errors import InputError
 from tabprotect.linalg.integers import to_integers
 from tabprotect.linalg.projection import project
@@ -72,7 +72,7 @@ class TableRelease:
         }
         if not columns:
             columns["cell"] = np.arange(self.table.n_cells)
-        return pd.DataFrame({**columns, "value": self.values})
+        return pd.DataFrame({**columns, "value": whole(self.values)})
 
     def expected_error(self, replicates: int = 20, seed: Any = None) -> pd.DataFrame:
         """Root mean square error to expect at each level: noise alone, and after projection and rounding.

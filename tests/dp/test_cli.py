@@ -121,3 +121,13 @@ def test_workers_give_the_same_answer(folder: Path) -> None:
         return json.loads(done.stdout)["studies"]["unequal"]["rows"]
 
     assert rows(1) == rows(2)
+
+
+def test_reports(folder: Path) -> None:
+    done = run("release", "men.csv", "--count", "n", "-e", "1", "--out", "m.json", "--report", "m.html")
+    assert done.exit_code == 0, done.output
+    assert "wrote m.html" in done.output
+    assert "ε = 1" in Path("m.html").read_text()
+    tested = run("test", "m.json", "m.json", "--report", "t.html", "--seed", "1")
+    assert tested.exit_code == 0, tested.output
+    assert "Test of noisy histograms" in Path("t.html").read_text()
