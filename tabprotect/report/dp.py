@@ -145,10 +145,12 @@ def _shares(found: TestResult, values: list[Any], names: Sequence[str]) -> Figur
 
     drawn = Figure(figsize=(8, 3.6), layout="constrained")
     axes = drawn.add_subplot()
-    at = np.arange(found.p0.size)
+    at, wide = np.arange(found.p0.size), 0.8 / len(values)
     for k, (x, name) in enumerate(zip(values, names, strict=True)):
-        axes.plot(at, x / (x.sum() or 1.0), "o-", markersize=3, linewidth=0.9, color=f"C{k}", label=name)
-    axes.plot(at, found.p0, color="black", linewidth=1.4, label="common distribution")
+        axes.bar(at + (k - (len(values) - 1) / 2) * wide, x / (x.sum() or 1.0), wide, color=f"C{k}", label=name)
+    axes.plot(at, found.p0, "_", color="black", markersize=10, label="common distribution")
+    if found.p0.size <= 40:
+        axes.set_xticks(at)
     axes.set(xlabel="class", ylabel="share")
     axes.legend(fontsize=8)
     return drawn

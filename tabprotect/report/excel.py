@@ -10,7 +10,7 @@ import numpy as np
 from tabprotect.errors import InputError, SolverUnavailable
 from tabprotect.files import replacing
 from tabprotect.protected import Protected
-from tabprotect.report.style import Symbols
+from tabprotect.report.style import Symbols, empty
 
 MOST_ROWS = 1_000_000
 
@@ -54,10 +54,11 @@ def write_excel(res: Protected, path: str | Path, *, symbols: Symbols | None = N
 def _shown(res: Protected, symbols: Symbols) -> list[Any]:
     table, whole = res.table, res.table.decimals == 0
     out: list[Any] = []
+    none = empty(res)
     for i in range(table.n_cells):
         if res.suppressed[i]:
             out.append(symbols.primary if table.primary[i] else symbols.secondary)
-        elif table.status[i] == "z" and res.values[i] == 0:
+        elif none[i] and res.values[i] == 0:
             out.append(symbols.empty)
         else:
             out.append(round(res.values[i]) if whole and float(res.values[i]).is_integer() else float(res.values[i]))

@@ -14,6 +14,7 @@ from tabprotect.report.bars import MOST, interval_bars, short
 from tabprotect.report.grid import Picture, grids
 from tabprotect.report.heatmap import heat_map
 from tabprotect.report.page import facts, figure, page, rows_table, save_page
+from tabprotect.report.style import empty
 from tabprotect.table.table import Table
 from tabprotect.types import FloatArray
 
@@ -47,7 +48,7 @@ def _report(res: Protected, confidential: bool) -> str:
     numbers = [
         ("cells", f"{table.n_cells:,}"),
         ("sensitive", f"{int(table.primary.sum()):,}"),
-        ("hidden in all", f"{hidden:,}"),
+        *([("hidden in all", f"{hidden:,}")] if res.kind == "suppress" else []),
         ("status", res.status),
         ("gap", f"{res.gap:.2%}"),
         ("time", f"{res.runtime:.2f} s"),
@@ -93,9 +94,7 @@ def _attacked(res: Protected) -> tuple[FloatArray | None, FloatArray | None]:
 
 def _picture(res: Protected, lower: Any = None, upper: Any = None, truth: Any = None) -> Picture:
     t = res.table
-    return Picture(
-        t.dims, t.codes, res.values, res.suppressed, t.primary, t.status == "z", t.decimals, lower, upper, truth
-    )
+    return Picture(t.dims, t.codes, res.values, res.suppressed, t.primary, empty(res), t.decimals, lower, upper, truth)
 
 
 def _banner(res: Protected) -> str:
@@ -161,18 +160,12 @@ def _levels(res: Protected) -> str:
     count = np.bincount(which, minlength=len(kinds))
     primary = np.bincount(which, table.primary, len(kinds)).astype(int)
     second = np.bincount(which, res.secondary, len(kinds)).astype(int)
-    rows = [
-        [
-            *(str(v) for v in kind),
-            f"{count[k]:,}",
-            f"{primary[k]:,}",
-            f"{second[k]:,}",
-            f"{(primary[k] + second[k]) / count[k]:.1%}",
-        ]
-        for k, kind in enumerate(kinds)
-    ]
-    names = [f"level of {d.name}" for d in table.dims]
-    return rows_table([*names, "cells", "sensitive", "complements", "hidden"], rows[:60], "Level 0 is the total.")
+    head = [*(f"level of {d.name}" for d in table.dims), "cells", "sensitive"]
+    rows = [[*(str(v) for v in kind), f"{count[k]:,}", f"{primary[k]:,}"] for k, kind in enumerate(kinds)]
+    if res.kind == "suppress":
+        head += ["complements", "hidden"]
+        rows = [[*row, f"{second[k]:,}", f"{(primary[k] + second[k]) / count[k]:.1%}"] for k, row in enumerate(rows)]
+    return rows_table(head, rows[:60], "Level 0 is the total.")
 
 
 def _proof(res: Protected) -> str:

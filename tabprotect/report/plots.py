@@ -14,6 +14,7 @@ from tabprotect.errors import InputError
 from tabprotect.protected import Protected
 from tabprotect.report.bars import MOST
 from tabprotect.report.grid import shape
+from tabprotect.report.style import empty
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +161,7 @@ def kinds(res: Protected) -> Any:
     """For every cell its place in `KINDS`."""
     table = res.table
     kind = np.where(res.suppressed, np.where(table.primary, 4, 3), 1)
-    return np.where(~res.suppressed & (table.status == "z"), 2, kind)
+    return np.where(~res.suppressed & empty(res), 2, kind)
 
 
 def layout(res: Protected) -> tuple[Any, list[str], list[str]]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tabprotect.protected import Protected
+from tabprotect.types import BoolArray
+
 
 @dataclass(frozen=True)
 class Symbols:
@@ -12,3 +15,8 @@ class Symbols:
     primary: str = "x"
     secondary: str = "x"
     empty: str = "–"
+
+
+def empty(res: Protected) -> BoolArray:
+    """Which cells may be shown as empty: of a rounded or adjusted table none, for the symbol would tell its true zeros from those that were made."""
+    return (res.table.status == "z") & (res.kind == "suppress")

@@ -271,3 +271,19 @@ def test_large_maps_show_the_most_sensitive_cell_of_a_block() -> None:
     assert drawn.count("<rect") < 400 * 5
     assert FILL[4] in drawn
     assert FILL[3] in drawn
+
+
+@pytest.mark.parametrize("method", ["round", "adjust"])
+def test_true_zeros_are_not_told_from_made_ones(method: str, tmp_path: Path) -> None:
+    """An 'empty' symbol in a rounded table would say that every 0 stands for a positive count."""
+    table = tp.examples.d272().mark(tp.rules.Threshold(2))
+    res = tp.round(table, base=5) if method == "round" else tp.adjust(table)
+    page = res.to_html()
+    assert "<td>–</td>" not in page
+    assert page.count("<td>0</td>") >= int((res.values == 0).sum())
+    assert "complements" not in page
+    import openpyxl
+
+    sheet = openpyxl.load_workbook(res.to_excel(tmp_path / "t.xlsx"))["cells"]
+    assert [row[2].value for row in list(sheet.rows)[1:]] == res.values.tolist()
+    assert not (res.plot().axes[0].images[0].get_array() == 2).any()
