@@ -19,7 +19,7 @@ INFINITY = float("inf")
 
 @dataclass(frozen=True)
 class LPAnswer:
-    """Status ``optimal``, ``infeasible``, ``unbounded`` or ``limit``; solution and row duals when there are any."""
+    """Status ``optimal``, ``infeasible``, ``unbounded``, ``dear`` (dearer than the cutoff) or ``limit``; solution and row duals when there are any."""
 
     status: str
     objective: float
@@ -87,7 +87,7 @@ class PersistentLP:
             costs = np.fromiter(objective.values(), float, len(objective))
         else:
             columns, costs = np.arange(self.n), np.asarray(objective, float)
-        if len(self._dirty_cost):
+        if len(self._dirty_cost) and len(columns) < self.n:
             h.changeColsCost(len(self._dirty_cost), self._dirty_cost.astype(np.int32), np.zeros(len(self._dirty_cost)))
         h.changeColsCost(len(columns), columns.astype(np.int32), costs)
         self._dirty_cost = columns
@@ -108,16 +108,26 @@ class PersistentLP:
         h.run()
         return self._answer()
 
-    def solve_fresh(self, objective: FloatArray, *, time_limit: float = INFINITY, patience: float = 0.5) -> LPAnswer:
-        """Minimise from the slack basis: dual simplex for a moment, then the interior point method with crossover.
+    def solve_fresh(
+        self,
+        objective: FloatArray,
+        *,
+        time_limit: float = INFINITY,
+        cutoff: float = INFINITY,
+    ) -> LPAnswer:
+        """Minimise from the slack basis: dual simplex for some steps, then the interior point method with crossover.
 
         Neither is always the faster one: on small or easy programs simplex wins by 20 times, on the moves of a 20 × 20 × 20 cube it
-        loses by 8. After two programs that simplex could not finish, it is no longer tried.
+        loses by 8. After two programs in a row that simplex could not finish, it is no longer tried. Answers dearer than ``cutoff`` are
+        of no interest: simplex stops there.
         """
         if self._slow < 2:
             self.clear_basis()
-            answer = self.solve(objective, time_limit=min(patience, time_limit), options={"solver": "simplex"})
+            steps = max(2000, 5_000_000 // max(1, self.m))  # about half a second, but the same on every machine
+            options = {"solver": "simplex", "objective_bound": cutoff, "simplex_iteration_limit": steps}
+            answer = self.solve(objective, time_limit=time_limit, options=options)
             if answer.status != "limit":
+                self._slow = 0
                 return answer
             self._slow += 1
         self.clear_basis()
@@ -140,15 +150,15 @@ class PersistentLP:
             status.kInfeasible: "infeasible",
             status.kUnbounded: "unbounded",
             status.kUnboundedOrInfeasible: "unbounded",
+            status.kObjectiveBound: "dear",
         }
         name = names.get(self._h.getModelStatus(), "limit")
+        objective = float(self._h.getInfo().objective_function_value)
+        if name == "dear":
+            return LPAnswer(name, objective, *[np.zeros(0)] * 3)
         solution = self._h.getSolution()
         return LPAnswer(
-            name,
-            float(self._h.getInfo().objective_function_value),
-            np.array(solution.col_value),
-            np.array(solution.row_dual),
-            np.array(solution.col_dual),
+            name, objective, np.array(solution.col_value), np.array(solution.row_dual), np.array(solution.col_dual)
         )
 
 

@@ -60,8 +60,8 @@ def _search(
         state = heuristic.regroup(problem, state, stop.part(0.5), seed)
         root = cut_root(problem, state, stop.part(0.9))
         return root.lift(root.bound), _closed(root, state), state
-    tries = 0 if problem.n <= 2500 else 1
-    state = heuristic.restart(problem, state, stop.part(0.1), seed, tries=tries)
+    state = heuristic.restart(problem, state, stop.part(0.1), seed)
+    improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     part = stop.part(0.4)
     root = cut_root(problem, state, part)
     cut_short = not root.finished and part.done
@@ -74,10 +74,6 @@ def _search(
         finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=patience)
         if _closed(root, state):
             return state.cost, True, state
-        # a wide gap means hard work for the tree: other starts before the longer search
-        if patience == 12 and state.cost - root.bound > 0.08 * state.cost:
-            state = heuristic.restart(problem, state, stop.part(0.1), seed, tries=3)
-            improve(state, Router(problem), stop.part(0.05), seed, patience=60)
     info["open"] = root.fix(state.cost)
     if cut_short and not stop.done:  # too large for a tree: better patterns are worth more than a few nodes
         finder = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)

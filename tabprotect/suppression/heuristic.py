@@ -1,10 +1,10 @@
 """A safe pattern for any table, early, and better until the time is up.
 
 1. A group move (`heuristic_group`) makes a first safe pattern in one linear program; what it misses is routed singly with true bounds.
-2. Staged and reweighted group moves from several random directions; the best is kept.
-3. Every need gets a witness of its own inside the pattern; cells no witness uses are published again.
-4. Destroy and repair (`heuristic_local`) for a moment.
-5. The linear relaxation (`exact_root`) points at promising cells; small exact models (`heuristic_mip`) choose the cells of one
+2. Needs routed one after the other, and staged, reweighted group moves from several random directions in which every need then gets a
+   witness of its own (cells no witness uses are published again); the best is kept.
+3. Destroy and repair (`heuristic_local`) for a moment.
+4. The linear relaxation (`exact_root`) points at promising cells; small exact models (`heuristic_mip`) choose the cells of one
    neighbourhood after the other anew, until the limit or until nothing has helped for long.
 
 The linear-programming construction follows J.P. Kelly, B.L. Golden and A.A. Assad, "Cell suppression: disclosure protection for
@@ -12,6 +12,8 @@ sensitive tabular data", Networks 22 (1992), in that hidden cells are free and o
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from tabprotect.suppression.preprocess import Reduced, cannot_protect, reduce
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.suppression.reach import reaches
 from tabprotect.suppression.settle import settle
-from tabprotect.types import BoolArray
+from tabprotect.types import IntArray
 
 MANY = 4000
 """Below so many cells needs are always routed one by one."""
@@ -59,8 +61,8 @@ def search(problem: Reduced, stop: Stop, seed: int, patience: int = 60) -> tuple
         return state, problem.base
     if slow(state, stop):
         return regroup(problem, state, stop, seed), problem.base
-    state = restart(problem, state, stop.part(0.1), seed, tries=3)
-    improve(state, Router(problem), stop.part(0.05), seed, patience=60)
+    state = restart(problem, state, stop.part(0.15), seed)
+    improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     root = cut_root(problem, state, stop.part(0.2))
     bound = root.lift(root.bound)
     if not stop.done:
@@ -132,13 +134,15 @@ def _original(problem: Reduced, group: int) -> int:
     return next((i for i in members if i in wanted), members[0])
 
 
-def restart(problem: Reduced, state: Witnessed, stop: Stop, seed: int, tries: int = 6) -> Witnessed:
-    """Staged and reweighted group moves from other directions, each narrowed to witnesses of its own; the cheapest is returned."""
+def restart(problem: Reduced, state: Witnessed, stop: Stop, seed: int, tries: int = 12) -> Witnessed:
+    """Other starts: needs routed one after the other, and group moves from other directions narrowed to witnesses of their own; the best."""
+    best = state
     if problem.n > 2500:
-        state = regroup(problem, state, stop.part(0.6), seed)
-        tries = 0
+        best = regroup(problem, best, stop.part(0.5), seed)
+    n = len(state.needs)
+    for order in (range(n), range(n - 1, -1, -1)):
+        best = _better(best, rebuild(best, order, stop, seed), stop)
     router = GroupRouter(problem)
-    best = narrow(state, stop, seed)
     for k in range(tries):
         if stop.done:
             break
@@ -148,12 +152,33 @@ def restart(problem: Reduced, state: Witnessed, stop: Stop, seed: int, tries: in
         for i, move in enumerate(other.moves):
             if move is None:
                 other.put(i, best.moves[i])
-        if other.cost < best.cost * 1.3:
-            other = narrow(other, stop, seed)
-        if other.cost < best.cost:
-            best = other
-            stop.tell("group moves", cost=best.cost)
+        if other.cost < best.cost * 1.5:
+            inside: IntArray = np.flatnonzero(other.hidden)
+            other = _better(other, rebuild(other, range(n - 1, -1, -1), stop, seed, inside), stop)
+        best = _better(best, other, stop)
     return best
+
+
+def _better(best: Witnessed, other: Witnessed, stop: Stop) -> Witnessed:
+    if other.cost >= best.cost:
+        return best
+    stop.tell("other starts", cost=other.cost)
+    return other
+
+
+def rebuild(
+    state: Witnessed, order: Iterable[int], stop: Stop, seed: int, columns: IntArray | None = None
+) -> Witnessed:
+    """Routes for all needs (within some cells), one after the other, cells already used being free; what is not reached in time keeps its move."""
+    rng = np.random.default_rng(seed)
+    router = Router(state.problem, columns)
+    other = Witnessed(state.problem, list(state.needs))
+    for i in order:
+        move = None
+        if not stop.done:
+            move = reroute(other, router, other.needs[i], other.hidden, rng, limit=min(5.0, stop.left))
+        other.put(i, move if move is not None else state.moves[i])
+    return other
 
 
 def slow(state: Witnessed, stop: Stop) -> bool:
@@ -182,16 +207,3 @@ def regroup(problem: Reduced, state: Witnessed, stop: Stop, seed: int) -> Witnes
         if move is None:
             other.put(i, state.moves[i])
     return other if other.cost < state.cost else state
-
-
-def narrow(state: Witnessed, stop: Stop, seed: int) -> Witnessed:
-    """A witness for each need inside the pattern, one after the other, cells already used being free: the rest is published."""
-    problem = state.problem
-    rng = np.random.default_rng(seed)
-    inside: BoolArray = state.hidden
-    router = Router(problem, np.flatnonzero(inside))
-    slim = Witnessed(problem, list(state.needs))
-    for i, need in enumerate(slim.needs):
-        move = None if stop.done else reroute(slim, router, need, slim.hidden, rng, limit=min(5.0, stop.left))
-        slim.put(i, move if move is not None else state.moves[i])
-    return slim if slim.cost <= state.cost else state

@@ -10,9 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from tabprotect.solve.stop import Stop
+from tabprotect.suppression.heuristic_library import Library
 from tabprotect.suppression.heuristic_state import Witnessed, adjacent
 from tabprotect.suppression.moves import Move, Need, Router
 from tabprotect.types import BoolArray, FloatArray
+
+SLACK = 1.2
+"""The linear cost of a move may exceed the budget this much: it charges movements beyond the level more than once."""
+HOPELESS = 2.0
+"""Reweighting does not make a move cheaper by more than this."""
 
 
 def added_cost(state: Witnessed, move: Move, hidden: BoolArray) -> float:
@@ -30,16 +36,17 @@ def reroute(
     noise: float = 0.0,
     barred: BoolArray | None = None,
     limit: float = float("inf"),
+    budget: float = float("inf"),
 ) -> Move | None:
-    """A cheap move for one need when ``hidden`` cells are free."""
+    """A cheap move for one need when ``hidden`` cells are free; None where it would cost far more than the budget."""
     cost = np.where(hidden, 1e-4 * np.minimum(state.price, 1.0), state.price + 1e-3)
     if noise > 0:
         cost = cost * rng.uniform(1 - noise, 1 + noise, len(cost))
-    best = router.route(need, cost, barred=barred, time_limit=limit)
+    best = router.route(need, cost, barred=barred, time_limit=limit, cutoff=SLACK * budget)
     if best is None:
         return None
     price = added_cost(state, best, hidden)
-    if price <= 0:
+    if price <= 0 or price > HOPELESS * budget:
         return best
     for _ in range(2):
         flow = np.zeros(len(cost))
@@ -69,15 +76,26 @@ def choose(state: Witnessed, rng: np.random.Generator, size: int) -> list[int]:
 
 
 def improve(
-    state: Witnessed, router: Router, stop: Stop, seed: int, *, patience: int = 400, bound: float = 0.0
+    state: Witnessed,
+    router: Router,
+    stop: Stop,
+    seed: int,
+    *,
+    patience: int = 400,
+    bound: float = 0.0,
+    library: Library | None = None,
 ) -> Witnessed:
     """Destroy and repair until the time is up, the bound is reached, or ``patience`` steps in a row bring nothing."""
     rng = np.random.default_rng(seed)
+    library = library or Library(state.problem, list(state.needs))
+    for move in state.moves:
+        if move is not None:
+            library.add(move)
     quiet = 0
     while not stop.done and quiet < patience and len(state.secondaries) and state.cost > bound + 1e-9:
         size = int(rng.choice([1, 1, 2, 3, 4, 6]))
         before = state.cost
-        if attempt(state, router, choose(state, rng, size), rng, stop):
+        if attempt(state, router, library, choose(state, rng, size), rng, stop):
             gained = before - state.cost
             quiet = 0 if gained > 1e-9 * max(1.0, before) else quiet + 1
             if quiet == 0:
@@ -87,33 +105,70 @@ def improve(
     return state
 
 
-def attempt(state: Witnessed, router: Router, out: list[int], rng: np.random.Generator, stop: Stop) -> bool:
-    """Route the users of these cells again without the first of them; undo if that is dearer."""
+def attempt(
+    state: Witnessed, router: Router, library: Library, out: list[int], rng: np.random.Generator, stop: Stop
+) -> bool:
+    """Find other moves for the users of these cells without the first of them; undo if that is dearer.
+
+    Needs that a known move inside the pattern meets need no program; the others are routed, hidden cells being free.
+    """
     affected = state.users(out)
     if not affected:
         return False
     before = state.cost
+    hidden = state.hidden
+    hidden[out] = state.problem.free[out]
     old = [(i, state.moves[i]) for i in affected]
     for i in affected:
         state.put(i, None)
     barred = np.zeros(state.problem.n, bool)
     barred[out[0]] = True
     noise = float(rng.choice([0.0, 0.15, 0.4]))
-    order = affected if rng.random() < 0.5 else list(rng.permutation(affected))
+    easy = library.inside(hidden)
+    critical = [i for i in affected if not easy[i]]
+    # needs are in order of their levels: the largest are the hardest, so a hopeless attempt mostly ends with the first program
+    order = critical if rng.random() < 0.7 else [int(i) for i in rng.permutation(critical)]
+    tolerance = 1e-9 * max(1.0, before)
+    budget = float(state.price[out].sum()) + tolerance
     for i in order:
-        hidden = state.hidden
-        hidden[out[0]] = False
-        spent = state.cost
-        move = (
-            None
-            if stop.done
-            else reroute(
-                state, router, state.needs[i], hidden, rng, noise=noise, barred=barred, limit=min(2.0, stop.left)
+        if library.inside(hidden)[i]:  # the move of another one, as it turns out, or with the cells it brought
+            easy[i] = True
+            continue
+        move = None
+        if not stop.done:
+            limit = min(2.0, stop.left)
+            move = reroute(
+                state, router, state.needs[i], hidden, rng, noise=noise, barred=barred, limit=limit, budget=budget
             )
-        )
-        if move is None or spent + added_cost(state, move, hidden) > before + 1e-9 * max(1.0, before):
-            for k, previous in old:
-                state.put(k, previous)
-            return False
-        state.put(int(i), move)
+        if move is None or added_cost(state, move, hidden) > budget:
+            return _undo(state, old)
+        budget -= added_cost(state, move, hidden)
+        hidden[move.cells] = True
+        library.add(move)
+        state.put(i, move)
+    for i in (i for i in affected if easy[i]):
+        found = library.cheapest(i, np.where(state.hidden, 0.0, state.price), barred)
+        if found is None:
+            return _undo(state, old)
+        state.put(i, found[0])
+    if state.cost > before + tolerance:
+        return _undo(state, old)
+    if state.cost < before - tolerance:
+        tidy(state, library, rng)
     return True
+
+
+def _undo(state: Witnessed, old: list[tuple[int, Move | None]]) -> bool:
+    for i, previous in old:
+        state.put(i, previous)
+    return False
+
+
+def tidy(state: Witnessed, library: Library, rng: np.random.Generator) -> None:
+    """Give every need the cheapest known move beside all others, in random order: cells nobody needs any more are published."""
+    for i in rng.permutation(len(state.needs)):
+        previous = state.moves[int(i)]
+        state.put(int(i), None)
+        found = library.cheapest(int(i), np.where(state.hidden, 0.0, state.price))
+        own = float("inf") if previous is None else added_cost(state, previous, state.hidden)
+        state.put(int(i), found[0] if found is not None and found[1] < own else previous)

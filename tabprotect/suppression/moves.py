@@ -151,8 +151,12 @@ class Router:
         *,
         barred: BoolArray | None = None,
         time_limit: float = float("inf"),
+        cutoff: float = float("inf"),
     ) -> Move | None:
-        """Cheapest move for one need at these costs of moving each cell (of the whole problem) by the full level; None if there is none."""
+        """Cheapest move for one need at these costs of moving each cell (of the whole problem) by the full level; None if there is none.
+
+        None also where the limit came first or every move costs more than ``cutoff``.
+        """
         c, r = self.columns, need.level
         both = need.sense == BOTH
         up = measured((self.problem.room if both else self.problem.up)[c], r)
@@ -168,7 +172,7 @@ class Router:
         lower[forward] = upper[forward] = 1.0 - SHORT
         upper[backward] = 0.0
         self.lp.set_bounds(lower, upper)
-        answer = self.lp.solve_fresh(np.concatenate([price, price]), time_limit=time_limit)
+        answer = self.lp.solve_fresh(np.concatenate([price, price]), time_limit=time_limit, cutoff=cutoff)
         if answer.status != "optimal":
             return None
         y = np.zeros(self.problem.n)
