@@ -30,19 +30,21 @@ def sense_model(
     *,
     limit: float = np.inf,
     floor: float = 0.0,
-    fixed: IntArray | None = None,
+    rows: IntArray | None = None,
 ) -> LinearModel:
     """The program in units of ``problem.scale``; columns z⁺, z⁻, y (one per sensitive cell), and θ for the maximum norm.
 
     ``limit`` is the cost of a known solution and ``floor`` a lower bound of the cost of the sensitive cells alone: together they bound every move.
-    ``fixed`` gives senses (0: free).
+    ``rows`` are relations that imply the others, when they are known.
     """
     n, k, s = problem.n, len(problem.sensitive), problem.scale
     up, down = problem.up / s, problem.down / s
     rise, fall = problem.rise / s, problem.fall / s
     if norm == "l1" and np.isfinite(limit):
         up, down = _trimmed(problem, up, down, limit, floor)
-    a = problem.relations
+    a, rhs = problem.relations, problem.rhs / s
+    if rows is not None:
+        a, rhs = sp.csr_array(a)[rows], rhs[rows]
     p = problem.sensitive
     pick = sp.csr_array((np.ones(k), (np.arange(k), p)), shape=(k, n))
     none, extra = sp.csr_array((k, n)), 1 if norm == "linf" else 0
@@ -55,7 +57,6 @@ def sense_model(
         [none, pick, sp.diags_array(_finite(most_down, fall))],
     ]
     zero, inf = np.zeros(k), np.full(k, np.inf)
-    rhs = problem.rhs / s
     row_lower = [rhs, zero, -inf, fall, -inf]
     row_upper = [rhs, inf, zero, inf, _finite(most_down, fall)]
     polygons, slack = polygon_rows(problem)
@@ -73,7 +74,7 @@ def sense_model(
         row_lower.append(np.array([k // 2]))
         row_upper.append(np.array([k - k // 2]))
     matrix = sp.csr_array(sp.vstack([sp.hstack(b, format="csr") for b in blocks], format="csr"))
-    y_low, y_high = _sense_bounds(problem, fixed)
+    y_low, y_high = _sense_bounds(problem)
     lower = np.r_[np.zeros(2 * n), y_low]
     upper = np.r_[up, down, y_high]
     integer = np.r_[np.full(2 * n, problem.whole), np.ones(k, bool)]
@@ -105,8 +106,8 @@ def _trimmed(
     return np.minimum(up, most), np.minimum(down, most)
 
 
-def _sense_bounds(problem: Problem, fixed: IntArray | None) -> tuple[FloatArray, FloatArray]:
-    sense = problem.sense if fixed is None else np.where(fixed != 0, fixed, problem.sense)
+def _sense_bounds(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    sense = problem.sense
     can_rise, can_fall = problem.possible()
     low = np.where((sense > 0) | ~can_fall, 1.0, 0.0)
     high = np.where((sense < 0) | ~can_rise, 0.0, 1.0)

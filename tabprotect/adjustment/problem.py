@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tabprotect.adjustment.spanning import spanning_rows
 from tabprotect.errors import InputError
 from tabprotect.linalg.totals import Totals
 from tabprotect.table.table import Table
@@ -47,6 +48,11 @@ class Problem:
         mask = np.zeros(self.n, bool)
         mask[self.sensitive] = True
         return mask
+
+    @cached_property
+    def spanning(self) -> IntArray:
+        """Relations from which all others follow."""
+        return spanning_rows(self.relations)
 
     @cached_property
     def scale(self) -> float:

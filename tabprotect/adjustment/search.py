@@ -1,6 +1,6 @@
 """Finding the directions and the changes: a start within seconds, a bound, and improvement until the gap or the time is reached.
 
-Small and middle tables go to the integer program with the start and with moves trimmed by its cost. Large ones are improved block by block: the cells around a few
+Small and middle tables: directions are turned one by one (`flips`), the relaxation is made strong (`cuts`), and both go to the integer program, with moves trimmed by the cost. Large ones are improved block by block: the cells around a few
 neighbouring sensitive cells are freed, all others stay, and the small program is solved exactly (block-coordinate descent, as a fix-and-relax heuristic that never gets worse).
 
 Reference: J. A. González and J. Castro, "A heuristic block coordinate descent approach for controlled tabular adjustment", Computers & Operations Research 38 (2011).
@@ -14,13 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.adjustment.bound import least_moves, packing_bound
+from tabprotect.adjustment.cuts import tighten
 from tabprotect.adjustment.fixed import TIGHT, adjust_fixed, polish
+from tabprotect.adjustment.flips import improve_by_flips
 from tabprotect.adjustment.model import changes, columns, sense_model
 from tabprotect.adjustment.problem import Problem
 from tabprotect.adjustment.reduce import reduce_problem
 from tabprotect.adjustment.senses import balanced_senses
 from tabprotect.solve import backend as backends
 from tabprotect.solve.highs import Highs
+from tabprotect.solve.model import LinearModel
 from tabprotect.solve.result import INFEASIBLE, OPTIMAL
 from tabprotect.solve.stop import Stop
 from tabprotect.table.graph import Network, network_of
@@ -28,6 +31,8 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 
 # largest problem (coefficients of the relations) that goes to the integer program as a whole, and whose relaxation is solved
 WHOLE, RELAXED = 150_000, 600_000
+# relaxations with more columns are solved by the interior point method, once
+BY_SIMPLEX = 60_000
 BLOCK_CELLS, BLOCK_SENSITIVE = 3_000, 24
 
 
@@ -73,16 +78,22 @@ def _search(
         return _done(problem, best, norm, problem.cost(best, norm), "directions given")
     if norm == "l2":
         return _by_flips(problem, best, bound, network, stop, gap, seed)
+    if best is not None and norm == "l1" and size <= WHOLE:
+        best = improve_by_flips(problem, best, stop.part(0.25), bound=bound, gap=gap, seed=seed)
+    limit = np.inf if best is None else problem.cost(best, norm)
+    model = None
     if size <= RELAXED and not stop.done:
-        bound = max(bound, _relaxation(problem, norm, best, bound, stop.part(0.5)))
-    if best is not None and _close(problem.cost(best, norm), bound, gap):
+        model, raised = _relaxation(problem, norm, limit, stop.part(0.5), goal=limit * (1 - max(gap, 1e-9)))
+        bound = max(bound, raised)
+    if best is not None and _close(limit, bound, gap):
         return _done(problem, best, norm, bound, "start")
+    if best is None or (size <= WHOLE and not stop.done):
+        if model is None:
+            model = sense_model(problem, norm, limit=limit, floor=least_moves(problem, norm))
+        return _by_program(problem, model, norm, best, bound, stop, gap, backend, seed)
     # a block does not see the balance of the whole table
-    if best is not None and norm == "l1" and len(problem.sensitive) > BLOCK_SENSITIVE and not problem.balanced:
-        share = 0.15 if size <= WHOLE else 1.0
-        best = improve_by_blocks(problem, best, stop.part(share), bound=bound, gap=gap, seed=seed)
-    if size <= WHOLE or best is None:
-        return _by_program(problem, norm, best, bound, stop, gap, backend, seed)
+    if norm == "l1" and len(problem.sensitive) > BLOCK_SENSITIVE and not problem.balanced:
+        best = improve_by_blocks(problem, best, stop, bound=bound, gap=gap, seed=seed)
     return _done(problem, best, norm, bound, "blocks")
 
 
@@ -124,19 +135,29 @@ def start(problem: Problem, norm: str, network: Network | None, stop: Stop, seed
     return best
 
 
-def _relaxation(problem: Problem, norm: str, best: FloatArray | None, bound: float, stop: Stop) -> float:
-    limit = np.inf if best is None else problem.cost(best, norm)
-    model = sense_model(problem, norm, limit=limit, floor=least_moves(problem, norm)).relaxed()
-    result = Highs(**TIGHT, **({"solver": "ipm"} if model.n > 60_000 else {})).solve(model, stop)
-    return result.bound * (1 - 1e-9) if result.status == OPTIMAL else bound
+def _relaxation(problem: Problem, norm: str, limit: float, stop: Stop, *, goal: float) -> tuple[LinearModel, float]:
+    """The integer program, as strong as the time allows, and a bound."""
+    rows = problem.spanning if problem.relations.nnz <= WHOLE else None
+    model = sense_model(problem, norm, limit=limit, floor=least_moves(problem, norm), rows=rows)
+    if norm == "l1" and model.n <= BY_SIMPLEX:
+        model, bound = tighten(problem, model, stop, goal=goal)
+        return model, bound * (1 - 1e-9)
+    result = Highs(**TIGHT, **({"solver": "ipm"} if model.n > BY_SIMPLEX else {})).solve(model.relaxed(), stop)
+    return model, result.bound * (1 - 1e-9) if result.status == OPTIMAL else -np.inf
 
 
 def _by_program(
-    problem: Problem, norm: str, best: FloatArray | None, bound: float, stop: Stop, gap: float, backend: str, seed: int
+    problem: Problem,
+    model: LinearModel,
+    norm: str,
+    best: FloatArray | None,
+    bound: float,
+    stop: Stop,
+    gap: float,
+    backend: str,
+    seed: int,
 ) -> Adjusted | None:
     """The whole integer program, from the best start."""
-    limit = np.inf if best is None else problem.cost(best, norm)
-    model = sense_model(problem, norm, limit=limit, floor=least_moves(problem, norm))
     first = None if best is None else columns(problem, best, norm)
     solver = Highs(mip_feasibility_tolerance=1e-9, **TIGHT) if backend == "highs" else backends.get(backend)
     result = solver.solve(model, stop, gap=gap, start=first, seed=seed)
@@ -225,7 +246,7 @@ def _by_flips(
     The lower bound is the relaxation: absolute changes that keep the polygon inequalities (a convex program without directions).
     """
     if best is None:
-        found = _by_program(problem, "l1", None, bound, stop, 0.5, "highs", seed)
+        found = _by_program(problem, sense_model(problem, "l1"), "l1", None, bound, stop, 0.5, "highs", seed)
         if found is None:
             return None
         sense = np.where(found.z[problem.sensitive] > 0, 1, -1)

@@ -13,6 +13,7 @@ from tabprotect.errors import InputError, Unsafe
 from tabprotect.protected import Protected
 from tabprotect.rounding.attack import exposed_cells
 from tabprotect.rounding.chance import draw, fifty_additive, unbiased_additive
+from tabprotect.rounding.ends import plain_network
 from tabprotect.rounding.grid import Grid, check_base, make_grid
 from tabprotect.rounding.integer import nearest_by_program
 from tabprotect.rounding.network import nearest_by_flow
@@ -89,24 +90,16 @@ def round_table(
 
     References: L. H. Cox and L. R. Ernst, "Controlled rounding", INFOR 20 (1982); L. H. Cox, JASA 82 (1987), for the unbiased version.
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}: use one of {', '.join(METHODS)}")
-    if audit not in ("raise", "report", "none"):
-        raise InputError(f"unknown audit {audit!r}: use 'raise', 'report' or 'none'")
-    together = method not in ("nearest", "fifty") if additive is None else additive
-    if method in ("controlled", "small") and not together:
-        raise InputError(f"method {method!r} is additive by definition; use method='nearest'")
+    together = _asked(method, additive, audit)
     stop = Stop(time_limit, gap, progress)
     bases, kept = check_base(table, base), _cells(table, exact)
     table.check_additive()
     price = _weights(table, weights)
     if method == "small":
         grid = small_grid(table, bases, exact=kept, weights=price)
-    elif together:
-        grid = make_grid(table, bases, zero_restricted=zero_restricted, exact=kept, weights=price)
     else:
-        loose = table.replace(relations=np.zeros((0, table.n_cells)), rhs=np.zeros(0))
-        grid = make_grid(loose, bases, zero_restricted=zero_restricted, exact=kept, weights=price)
+        tied = table if together else table.replace(relations=np.zeros((0, table.n_cells)), rhs=np.zeros(0))
+        grid = make_grid(tied, bases, zero_restricted=zero_restricted, exact=kept, weights=price)
     with interruptible(stop):
         found = _choose(grid, method, together, kept, stop, backend=backend, gap=gap, seed=seed)
     values = grid.values(found.x)
@@ -128,12 +121,24 @@ def round_table(
     )
 
 
+def _asked(method: str, additive: bool | None, audit: str) -> bool:
+    """Whether the relations must hold, after a look at the words."""
+    if method not in METHODS:
+        raise InputError(f"unknown method {method!r}: use one of {', '.join(METHODS)}")
+    if audit not in ("raise", "report", "none"):
+        raise InputError(f"unknown audit {audit!r}: use 'raise', 'report' or 'none'")
+    together = method not in ("nearest", "fifty") if additive is None else additive
+    if method in ("controlled", "small") and not together:
+        raise InputError(f"method {method!r} is additive by definition; use method='nearest'")
+    return together
+
+
 def _choose(
     grid: Grid, method: str, additive: bool, kept: BoolArray, stop: Stop, *, backend: str, gap: float, seed: int
 ) -> _Outcome:
     """Flow where the cells that can move form a network, else the integer program; each random method its own way."""
-    floor = grid.cost(grid.nearest())
     if not additive:
+        floor = grid.cost(grid.nearest())
         if method == "nearest":
             return _Outcome(grid.nearest(), floor, "optimal", "every cell on its own")
         probability = np.full(grid.n, 0.5) if method == "fifty" else grid.target
@@ -144,17 +149,20 @@ def _choose(
     # in a network table no cell is in many relations; looking for a network elsewhere is a waste
     entries = np.bincount(grid.matrix.indices, minlength=grid.n) if grid.matrix.nnz else np.zeros(1)
     fits = grid.unit and entries.max() <= 4 and int((grid.high - grid.low).sum()) <= MOST_STEPS
-    network = network_of(grid.matrix, moving) if fits and moving.any() else None
+    network = None
+    if fits and moving.any():
+        network = plain_network(grid.matrix, moving) or network_of(grid.matrix, moving)
     how = "integer program" if network is None else "flow"
+    if method in ("controlled", "small") and network is not None:
+        x, bound = nearest_by_flow(grid, network, seed=seed)
+        return _Outcome(x, bound, "optimal", how)
+    floor = grid.cost(grid.nearest())
     if method == "fifty":
         x, widened = fifty_additive(grid, network, stop, backend=backend, seed=seed)
         return _Outcome(x, floor, "feasible", how, widened)
     if method == "unbiased":
         x, exact, widened = unbiased_additive(grid, network, stop, backend=backend, seed=seed)
         return _Outcome(x, floor, "feasible", "cycles" if network is not None else "decomposition", widened, exact)
-    if network is not None:
-        x, bound = nearest_by_flow(grid, network, seed=seed)
-        return _Outcome(x, bound, "optimal", how)
     if not moving.any() and grid.additive(grid.nearest()):
         return _Outcome(grid.nearest(), floor, "optimal", "nothing to round")
     answer = nearest_by_program(grid, stop, backend=backend, gap=gap, seed=seed, keep=kept)

@@ -48,7 +48,7 @@ class Highs:
         }
         for name, value in options.items():
             h.setOptionValue(name, value)
-        h.passModel(_lp(model))
+        h.passModel(to_highs(model))
         if model.quadratic is not None:
             _hessian(h, model.quadratic)
         if start is not None:
@@ -60,7 +60,8 @@ class Highs:
         return _answer(h, model, stop.seconds - began)
 
 
-def _lp(model: LinearModel) -> Any:
+def to_highs(model: LinearModel) -> Any:
+    """The model as HiGHS takes it, without its quadratic part."""
     import highspy
 
     a = sp.csc_array(model.matrix)

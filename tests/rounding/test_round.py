@@ -6,12 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import tabprotect as tp
 from tabprotect.errors import Infeasible, InputError, Unsafe
+from tabprotect.rounding.ends import plain_network
 from tabprotect.rounding.grid import make_grid
 from tabprotect.rounding.integer import nearest_by_program, objective_step
 from tabprotect.solve.stop import Stop
@@ -136,6 +138,25 @@ def test_flow_equals_integer_program_on_hierarchical_networks() -> None:
     assert res.info["how"] == "flow"
     program = nearest_by_program(grid, Stop(30))
     assert grid.cost(program.x) == pytest.approx(res.objective)
+
+
+def test_network_of_a_plain_table_says_what_its_relations_say() -> None:
+    rng = np.random.default_rng(0)
+    table = random_cube(5, 7)
+    moving = rng.random(table.n_cells) < 0.7
+    network = plain_network(table.relations, moving)
+    assert network is not None
+    move = np.where(moving, rng.normal(size=table.n_cells), 0.0)
+    broken = np.abs(network.divergence(move[network.columns]))
+    assert np.allclose(broken, np.abs(table.relations @ move))
+    # three relations per cell; two entries of one sign on a cycle of three relations; coefficients other than one
+    assert plain_network(random_cube(2, 2, 2).relations, np.ones(27, bool)) is None
+    assert plain_network(sp.csr_array([[1, 1, 0], [0, 1, 1], [1, 0, 1]]), np.ones(3, bool)) is None
+    assert plain_network(sp.csr_array([[1.0, 2.0]]), np.ones(2, bool)) is None
+    # a cell in one relation only comes from the ground
+    single = plain_network(sp.csr_array([[1.0, -1.0]]), np.ones(2, bool))
+    assert single is not None
+    assert single.rows.tolist() == [0, -1]
 
 
 def test_three_dimensional_table_is_proved_optimal_and_costs_are_even() -> None:
