@@ -28,6 +28,9 @@ def reproduce(
         list[str], typer.Argument(help="tables, similarity, dissimilarity, dp-test, substitution, or all.")
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Small simulations: about a minute for all.")] = False,
+    studies: Annotated[
+        Path | None, typer.Option(help="dp-test: read the long studies from 'tabprotect dp study all --out FOLDER'.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for pages (Markdown), CSV files and figures.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a claim is not reproduced.")] = False,
@@ -46,11 +49,13 @@ def reproduce(
     found = []
     for name in names:
         with progress_line(name) as listener:
-            one = recompute(name, quick=quick, progress=listener)
+            options = {"studies": studies} if studies is not None and name == "dp-test" else {}
+            one = recompute(name, quick=quick, progress=listener, **options)
         found.append(one)
         if out is not None:
-            options = " ".join(["--quick"] * quick + ["--out", shlex.quote(str(out))])
-            save(one, out, command=f"tabprotect reproduce {name} {options}", versions=_versions())
+            words = ["tabprotect", "reproduce", name, *["--quick"] * quick, "--out", str(out)]
+            words += [] if not options else ["--studies", str(studies)]
+            save(one, out, command=shlex.join(words), versions=_versions())
         if not json:
             _show(one)
     if json:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tabprotect.dp import homogeneity_test
 from tabprotect.dp.noise import Noise
-from tabprotect.dp.study import Study, error_rates, null_distribution, power, unequal
+from tabprotect.dp.study import error_rates, null_distribution, power, unequal
 from tabprotect.dp.study.populations import ages, classes
+from tabprotect.dp.study.power import draw_rates
 from tabprotect.dp.study.simulate import Setting, noisy_histogram, rejection_rates
+from tabprotect.errors import InputError
 from tabprotect.solve.stop import Listener
 from tabprotect.sources.claim import Claim, Reproduction, number, statement
 
@@ -38,15 +41,20 @@ def reproduce(
     repetitions: int | None = None,
     replicates: int | None = None,
     executor: Executor | None = None,
+    studies: str | Path | None = None,
 ) -> Reproduction:
     """The formulas of section 4.1 to the digit, and figures 1, 3, 4 and 7 to 12 by simulation on a seeded stand-in.
 
     repetitions, replicates: of the simulations, instead of 1,000 and 999 (with ``quick`` 200 and 199).
+    studies: folder of a finished ``tabprotect dp study all --out FOLDER``; the two long studies are read from it.
     """
     times, b = repetitions or (200 if quick else 1000), replicates or (199 if quick else 999)
     shared: dict[str, Any] = {"quick": quick, "repetitions": times, "progress": progress, "executor": executor}
-    null = null_distribution(**shared)
-    errors, rates, mixed = (f(replicates=b, **shared) for f in (error_rates, power, unequal))
+    null, errors = null_distribution(**shared), error_rates(replicates=b, **shared)
+    if studies is None:
+        rates, mixed = (f(replicates=b, **shared).table for f in (power, unequal))
+    else:
+        rates, mixed = _finished(Path(studies), "power", 270), _finished(Path(studies), "unequal", 90)
     classical = _classical(times)
     strong = _strong(times, b)
     claims = [
@@ -56,19 +64,19 @@ def reproduce(
         *_estimates(),
         *_errors(errors.table, times),
         *_figure9(classical),
-        *_figure10(rates.table, strong, times),
-        *_figure11(rates.table),
-        *_figure12(mixed.table, times),
+        *_figure10(rates, strong, times),
+        *_figure11(rates),
+        *_figure12(mixed, times),
         *_misprints(),
     ]
-    studies: tuple[Study, ...] = (null, errors, rates, mixed)
+    figures = {"null": null.figure, "errors": errors.figure, "power": draw_rates(rates), "unequal": draw_rates(mixed)}
     return Reproduction(
         "dp-test",
         "Homogeneity test of two differentially private histograms (2021)",
         "Son, Park and Jung, *A parametric bootstrap test for comparing differentially private histograms*, 2021.",
         tuple(claims),
-        {"populations": _populations(), "classical": _classical_figure(classical), **{s.name: s.figure for s in studies}},
-        {"classical": classical, "timing": _timing(studies), **{s.name: s.table for s in studies}},
+        {"populations": _populations(), "classical": _classical_figure(classical), **figures},
+        {"classical": classical, "null": null.table, "errors": errors.table, "power": rates, "unequal": mixed},
         notes=(
             "The age distributions of 2020 (Korea, the United States, the capital region and the rest of Korea) are not available. Made-up ones of the same shape "
             "stand in (single years 0–84, 85 and over; an old country, a younger one, two regions of the first that differ a little); the figures are "
@@ -87,13 +95,17 @@ def reproduce(
     )  # fmt: skip
 
 
-def _timing(studies: tuple[Study, ...]) -> pd.DataFrame:
-    """How long each study took."""
+def _finished(folder: Path, name: str, settings: int) -> pd.DataFrame:
+    """The table of a finished study in full."""
     import pandas as pd
 
-    return pd.DataFrame(
-        {"study": s.name, "settings": len(s.table), "wall_s": s.seconds, "cpu_s": s.cpu} for s in studies
-    )
+    file = folder / f"{name}.csv"
+    if not file.is_file():
+        raise InputError("no such file: run 'tabprotect dp study all --out FOLDER' first", file=file)
+    table = pd.read_csv(file)
+    if len(table) != settings:
+        raise InputError(f"{len(table)} settings instead of {settings}: not the full study", file=file)
+    return table
 
 
 def _limit(times: int, rate: float = 0.05, sigmas: float = 3.5) -> float:

@@ -122,7 +122,7 @@ def test_page_has_every_claim_the_command_and_the_versions(tmp_path: Path) -> No
     assert claims["ours"].tolist() == [c.ours for c in found.claims]
     for name in found.figures:
         assert f"figures/tables-{name}.svg" in page
-        assert (tmp_path / "figures" / f"tables-{name}.svg").read_bytes().startswith(b"<?xml")
+        assert (tmp_path / "figures" / f"tables-{name}.svg").read_bytes().startswith(b"<svg")
     assert sorted(files) == sorted(p for p in tmp_path.rglob("*") if p.is_file())
 
 
@@ -158,3 +158,21 @@ def test_strict_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_command_refuses_unknown_sources() -> None:
     out = CliRunner().invoke(app, ["nothing"])
     assert isinstance(out.exception, tp.errors.InputError)
+
+
+@pytest.mark.slow
+def test_finished_studies_are_read_and_not_run_again(tmp_path: Path) -> None:
+    from tabprotect.dp.study import power, unequal
+
+    made = [f(repetitions=1, replicates=9) for f in (power, unequal)]
+    for study in made:
+        study.save(tmp_path)
+    found = reproduce("dp-test", repetitions=1, replicates=9, studies=tmp_path)
+    for study in made:
+        pd.testing.assert_frame_equal(found.frames[study.name], study.table)
+        assert study.name in found.figures
+    made[0].table.head(5).to_csv(tmp_path / "power.csv", index=False)
+    with pytest.raises(tp.errors.InputError, match="not the full study"):
+        reproduce("dp-test", repetitions=1, replicates=9, studies=tmp_path)
+    with pytest.raises(tp.errors.InputError, match="no such file"):
+        reproduce("dp-test", repetitions=1, replicates=9, studies=tmp_path / "nowhere")

@@ -120,10 +120,11 @@ def _rates(
     ]
     table = pd.DataFrame(rows)
     about = f"{times} repetitions, {b} bootstrap replicates, level 5 %. "
-    return Study(name, title, table, _figure(table), about + note, time.perf_counter() - start, cpu)
+    return Study(name, title, table, draw_rates(table), about + note, time.perf_counter() - start, cpu)
 
 
-def _figure(table: Any) -> Any:
+def draw_rates(table: Any) -> Any:
+    """Share of rejections over N, a panel for every pair of populations and number of classes."""
     from matplotlib.figure import Figure
 
     pairs, numbers = table["populations"].unique(), table["classes"].unique()
