@@ -30,7 +30,8 @@ def instances(limit: float) -> list[dict[str, Any]]:
         table = tp.read_jj(INSTANCES / f"{known['name']}.jj")
         up, squares = tp.adjust(table, direction="up"), tp.adjust(table, direction="up", norm="l2")
         cpu = time.process_time()
-        free = tp.adjust(table, time_limit=limit)
+        # where no optimum is known, a proof to half a percent is enough
+        free = tp.adjust(table, time_limit=limit, gap=1e-6 if known["cta_l1_free"] else 5e-3)
         rows.append(
             {
                 "case": known["name"],
@@ -96,7 +97,7 @@ def main() -> None:
         save(
             "cta",
             instances(args.limit or 300.0),
-            "ratios below 1 are better than the reference; free directions, L1, weights 1/a",
+            "ratios below 1 are better than the reference; free directions, L1, weights 1/a; without a reference value it stops at a gap of 0.5 %",
         )
     elif args.what == "middle":
         limit = args.limit or 60.0

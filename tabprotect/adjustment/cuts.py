@@ -20,8 +20,8 @@ from tabprotect.solve.stop import Stop
 from tabprotect.solve.warm import WarmLP
 from tabprotect.types import FloatArray
 
-# sensitive cells per window: small ones first, they are quick
-SIZES = (4, 6)
+# sensitive cells per window, and whether it is wide: small ones first, they are quick
+SIZES = ((4, False), (6, False), (3, True))
 ROUNDS = 8
 
 
@@ -90,8 +90,8 @@ def tighten(problem: Problem, model: LinearModel, stop: Stop, *, goal: float) ->
     """The model with inequalities that raise its relaxation, and the bound; stops when the bound reaches the ``goal`` or nothing helps."""
     relaxation = Relaxation(problem, model)
     in_time = relaxation.solve(stop)
-    for most in SIZES if not problem.rhs.any() else ():
-        windows = make_windows(problem, most) if in_time and relaxation.bound < goal else []
+    for most, wide in SIZES if not problem.rhs.any() else ():
+        windows = make_windows(problem, most, wide=wide) if in_time and relaxation.bound < goal else []
         for _ in range(ROUNDS):
             if not windows or relaxation.bound >= goal:
                 break

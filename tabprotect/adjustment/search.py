@@ -31,6 +31,8 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 
 # largest problem (coefficients of the relations) that goes to the integer program as a whole, and whose relaxation is solved
 WHOLE, RELAXED = 150_000, 600_000
+# HiGHS looks at the clock between steps; with more coefficients per second that is left, one step would take longer than that
+PER_SECOND = 30_000
 # relaxations with more columns are solved by the interior point method, once
 BY_SIMPLEX = 60_000
 BLOCK_CELLS, BLOCK_SENSITIVE = 3_000, 24
@@ -87,10 +89,11 @@ def _search(
         bound = max(bound, raised)
     if best is not None and _close(limit, bound, gap):
         return _done(problem, best, norm, bound, "start")
-    if best is None or (size <= WHOLE and not stop.done):
+    if best is None or size <= WHOLE:
         if model is None:
             model = sense_model(problem, norm, limit=limit, floor=least_moves(problem, norm))
-        return _by_program(problem, model, norm, best, bound, stop, gap, backend, seed)
+        if best is None or model.matrix.nnz <= PER_SECOND * stop.left:
+            return _by_program(problem, model, norm, best, bound, stop, gap, backend, seed)
     # a block does not see the balance of the whole table
     if norm == "l1" and len(problem.sensitive) > BLOCK_SENSITIVE and not problem.balanced:
         best = improve_by_blocks(problem, best, stop, bound=bound, gap=gap, seed=seed)

@@ -92,16 +92,24 @@ class Window:
         return row, float(duals[-1]) * (1 - 1e-6)
 
 
-def make_windows(problem: Problem, most: int) -> list[Window]:
-    """Windows of up to ``most`` sensitive cells: those of each relation, and each cell with the ones it shares most relations with."""
+def make_windows(problem: Problem, most: int, *, wide: bool = False) -> list[Window]:
+    """Windows of up to ``most`` sensitive cells: those of each relation, and each cell with the ones it shares most relations with.
+
+    ``wide`` windows also have the relations that join two cells of theirs.
+    """
     rows, cols = sp.csr_array(problem.relations), sp.csc_array(problem.relations)
     need = np.minimum(problem.rise, problem.fall) / problem.scale
+    joined = sp.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
     windows = []
     for group in _groups(problem, rows, cols, most):
         members = np.array(group)
         hot = problem.sensitive[members]
         order = np.argsort(hot)
         touched = np.unique(np.concatenate([cols.indices[cols.indptr[p] : cols.indptr[p + 1]] for p in hot]))
+        if wide:
+            inside = np.zeros(problem.n)
+            inside[rows[touched].indices] = 1.0
+            touched = np.flatnonzero(joined @ inside >= 2)
         part = sp.csr_array(rows[touched])
         if part.nnz * 2 ** len(hot) <= LARGEST:
             windows.append(Window(problem, part, hot[order], need[members][order]))
@@ -126,7 +134,8 @@ def _groups(problem: Problem, rows: Any, cols: Any, most: int) -> list[tuple[int
         closest = others[others != i][: most - 1].tolist()
         if closest:
             groups.add(tuple(sorted([i, *closest])))
-    if len(groups) > MOST:
+    if len(groups) > 4 * MOST:
         return []
     sets = [set(g) for g in groups]
-    return sorted(g for g in groups if not any(set(g) < other for other in sets))
+    largest = sorted(g for g in groups if not any(set(g) < other for other in sets))
+    return largest if len(largest) <= MOST else []

@@ -19,6 +19,7 @@ from tabprotect.errors import Infeasible, Unsafe
 from tabprotect.rounding.grid import Grid
 from tabprotect.rounding.search import Leaves, anneal, outside
 from tabprotect.solve import backend as backends
+from tabprotect.solve.highs import Highs
 from tabprotect.solve.model import LinearModel
 from tabprotect.solve.result import INFEASIBLE, OPTIMAL
 from tabprotect.solve.stop import Stop
@@ -31,7 +32,7 @@ SMALL = 300
 # above this many an annealed table with jumps is taken as it is: the integer program would not find a better one
 MIDDLE = 5_000
 # largest relaxation (coefficients of the relations) that is solved to start from
-RELAXED = 200_000
+RELAXED = 60_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,16 +94,20 @@ def _annealed(grid: Grid, leaves: Leaves, stop: Stop, seed: int, quick: bool) ->
     """
     bound, first = _floor(grid), None
     if grid.matrix.nnz <= RELAXED and not quick:
-        result = backends.solve(program(grid).relaxed(), stop=stop.part(0.6))
+        model = program(grid).relaxed()
+        # these relaxations are degenerate: of 20³ cells the interior point method takes 0.3 s, simplex more than 20
+        result = backends.checked(model, Highs(solver="ipm").solve(model, stop.part(0.6)))
         if result.status == OPTIMAL:
-            bound = max(bound, result.objective * (1 - 1e-9))
+            bound = max(bound, result.objective * (1 - 1e-7))
             if result.x.size == grid.n:
                 first = np.rint(result.x).astype(np.int64)
-    best, best_excess = anneal(grid, leaves, stop, seed=seed, sweeps=100 if quick else 400, start=first)
+    # slow cooling is worth more than a new start, but a small table goes to the integer program anyway
+    sweeps = 100 if quick else 2_000 if MIDDLE < grid.n <= LARGE else 400
+    best, best_excess = anneal(grid, leaves, stop, seed=seed, sweeps=sweeps, start=first)
     for more in range(1, 1 if quick or grid.n > LARGE else 4):
         if stop.done:
             break
-        x, excess = anneal(grid, leaves, stop, seed=seed + more, start=first)
+        x, excess = anneal(grid, leaves, stop, seed=seed + more, sweeps=sweeps, start=first)
         if (excess, grid.cost(x)) < (best_excess, grid.cost(best)):
             best, best_excess = x, excess
     return best, best_excess, bound
@@ -140,8 +145,6 @@ def _program(
     first = None if start is None else _columns(grid, start, inner)
     solver = backends.get(backend)
     if backend == "highs":
-        from tabprotect.solve.highs import Highs
-
         # the cost only takes values a step apart: a smaller gap is none
         solver = Highs(mip_abs_gap=max(1e-9, step * (1 - 1e-6)), mip_heuristic_effort=0.2)
     result = backends.checked(model, solver.solve(model, stop, gap=gap, start=first, seed=seed))

@@ -127,8 +127,8 @@ def _term(s, low, high, target, weight, penalty):
         over = low - s
     elif s > high:
         over = s - high
-    # two bases too far are worse than two cells one base too far
-    return weight * abs(s - target) + penalty * over * (over + 1) * 0.5
+    # two bases too far are worse than several cells one base too far: the largest jump is what readers see
+    return weight * abs(s - target) + penalty * over * over * over
 
 
 @numba.njit(cache=True, inline="always")

@@ -38,7 +38,9 @@ class Highs:
         began = stop.seconds
         h = highspy.Highs()
         options = {
-            "output_flag": False,
+            # without output HiGHS has no news for the listener either
+            "output_flag": stop.listener is not None,
+            "log_to_console": False,
             "threads": threads,
             "random_seed": seed,
             "mip_rel_gap": max(gap, stop.gap),
