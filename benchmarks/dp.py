@@ -1,13 +1,10 @@
-"""Differential privacy: one bootstrap test, a release of a million cells, a projected table of a million cells, the
-study grid.
+"""Differential privacy: one bootstrap test, a release of a million cells, a projected table of a million cells.
 
-``python -m benchmarks.dp`` (about five minutes); ``--grid`` also runs the whole study grid of the source on two
-processes.
+``python -m benchmarks.dp`` (about two minutes); the studies are in ``benchmarks.dp_study``.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,9 +17,7 @@ from tabprotect.dp import homogeneity_test, release
 from tabprotect.dp.homogeneity import pearson
 from tabprotect.dp.mechanism import opendp
 from tabprotect.dp.noise import Noise
-from tabprotect.dp.study import STUDIES
-from tabprotect.dp.study.populations import ages, classes
-from tabprotect.dp.study.simulate import Setting, rejection_rates
+from tabprotect.dp.study.populations import ages
 from tabprotect.linalg.integers import to_integers
 from tabprotect.linalg.projection import project
 from tabprotect.linalg.totals import Totals
@@ -102,6 +97,7 @@ def tree(branching: list[int]) -> sp.csr_array:
 def projections() -> list[dict[str, Any]]:
     """Projection and rounding of noisy hierarchical tables."""
     found = []
+    before = peak_memory_gib()
     for branchings in ([[10, 10, 10], [10, 10]], [[10, 10, 10], [10, 10, 9]], [[5, 5, 5], [5, 4, 4], [8, 9]]):
         dims = [tree(b) for b in branchings]
         blocks = []
@@ -135,46 +131,13 @@ def projections() -> list[dict[str, Any]]:
                 "integers": whole.method,
                 "integers_largest_move": whole.moved,
                 "peak_gib": peak_memory_gib(),
+                "bytes_per_nonzero": 2**30 * (peak_memory_gib() - before) / a.nnz,
             }
         )
     return found
 
 
-def grid_estimate(repetitions: int = 25) -> list[dict[str, Any]]:
-    """CPU time of the source's power grid from every fifth setting's first repetitions."""
-    p = ages()
-    cpu = {"same": 0.0, "different": 0.0}
-    pairs = {"same": ("country A", "country A"), "different": ("country A", "country B")}
-    for truth, (first, second) in pairs.items():
-        for m in (86, 18, 9):
-            for alpha in (1.0, 0.1, 0.01):
-                for n in (1000, 50_000, 10_000_000):
-                    noise = Noise.of_epsilon(alpha)
-                    setting = Setting(
-                        classes(p[first], m), classes(p[second], m), n, (noise, noise), repetitions, 999, (1,)
-                    )
-                    start = time.process_time()
-                    rejection_rates(setting)
-                    cpu[truth] += time.process_time() - start
-    scale = 10 / 3 * 1000 / repetitions  # ten sizes for three, a thousand repetitions
-    total = scale * (cpu["same"] + 2 * cpu["different"])  # same, two pairs of different populations
-    return [{"what": "power grid, 270 settings × 1,000 repetitions (estimate)", "cpu_minutes": total / 60}]
-
-
-def whole_grid() -> list[dict[str, Any]]:
-    """All studies in full, on two processes."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    rows = []
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        for name, study in STUDIES.items():
-            rows.append({"what": f"study {name}, in full", "s": study(executor=pool).seconds})
-    return rows
-
-
 if __name__ == "__main__":
-    results = bootstrap_test() + million_cells() + projections() + grid_estimate()
-    if "--grid" in sys.argv:
-        results += whole_grid()
+    # the projections first: the peak of memory is theirs
+    results = projections() + bootstrap_test() + million_cells()
     save("dp", results, "CPU time unless it says otherwise: the machine was shared by several jobs while this ran.")

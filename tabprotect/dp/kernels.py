@@ -54,6 +54,22 @@ def _uniform(state: Any) -> float:
 
 
 @nb.njit(cache=True, error_model="numpy")
+def _fill(state: Any, out: Any) -> None:
+    """The next uniform numbers, the same as one by one: the state stays in registers for the whole loop."""
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    for i in range(out.size):
+        out[i] = float((s0 + s3) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+        t = s1 << np.uint64(17)
+        s2 ^= s0
+        s3 ^= s1
+        s1 ^= s2
+        s0 ^= s3
+        s2 ^= t
+        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+
+
+@nb.njit(cache=True, error_model="numpy")
 def _stirling(k: float) -> float:
     """log k! minus Stirling's formula at k + 1 (Hörmann's correction term)."""
     r = 1.0 / (k + 1.0)
@@ -156,8 +172,7 @@ def _binomials(state: Any, left: Any, p: float, out: Any) -> None:
                 out[i] = _many(state, left[i], small, _uniform(state))
     else:
         first = np.empty(out.size)
-        for i in range(out.size):
-            first[i] = _uniform(state)
+        _fill(state, first)
         spread = small * (1.0 - small)
         for i in range(out.size):
             b = 1.15 + 2.53 * np.sqrt(left[i] * spread)
@@ -179,21 +194,25 @@ def _binomials(state: Any, left: Any, p: float, out: Any) -> None:
 @nb.njit(cache=True, error_model="numpy")
 def add_noise(state: Any, law: int, scale: float, accept: Any, alias: Any, out: Any) -> None:
     """Add independent draws: Laplace and discrete Laplace by inversion, discrete Gaussian by the alias method."""
+    uniform = np.empty(out.size)
     if law == LAPLACE:
+        _fill(state, uniform)
         for i in range(out.size):
-            u = _uniform(state) - 0.5
+            u = uniform[i] - 0.5
             size = scale * np.log(1.0 - 2.0 * abs(u))
             out[i] += size if u < 0.0 else -size
     elif law == DISCRETE:
         # P(|Z| ≥ k) = 2ρᵏ/(1 + ρ) with ρ = exp(−1/scale)
         factor = (1.0 + np.exp(-1.0 / scale)) / 2.0
+        _fill(state, uniform)
         for i in range(out.size):
-            u = _uniform(state) - 0.5
+            u = uniform[i] - 0.5
             size = max(0.0, np.floor(-scale * np.log(factor * (1.0 - 2.0 * abs(u)))))
             out[i] += size if u >= 0.0 else -size
     elif law == GAUSSIAN and accept.size > 0:
+        _fill(state, uniform)
         for i in range(out.size):
-            u = _uniform(state) * accept.size
+            u = uniform[i] * accept.size
             k = int(u)
             out[i] += (k if u - k < accept[k] else alias[k]) - accept.size // 2
     elif law == GAUSSIAN:  # so wide that the rounded normal law is the same; Box and Muller

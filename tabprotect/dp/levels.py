@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from tabprotect.dp.noise import check_choice
 from tabprotect.errors import InputError
 from tabprotect.table.hierarchy import Hierarchy
+from tabprotect.table.linked import LinkedTable
 from tabprotect.table.table import Table
 from tabprotect.types import FloatArray, IntArray
 
@@ -81,6 +82,8 @@ def table_levels(table: Table, levels: Any = None) -> Levels:
             raise InputError(f"levels has shape {labels.shape}: one label per cell is needed ({table.n_cells})")
         names, group = np.unique(labels, return_inverse=True)
         return Levels(tuple(map(str, names)), group.astype(np.int64), np.ones(len(names), dtype=np.int64))
+    if isinstance(table, LinkedTable):
+        return _linked_levels(table)
     if not table.dims:
         raise InputError(
             "a table without dimensions does not tell how many cells count one person: pass levels=, "
@@ -92,6 +95,22 @@ def table_levels(table: Table, levels: Any = None) -> Levels:
     person = [int(np.prod([per_dim[k][level] for k, level in enumerate(row)])) for row in tuples]
     names = tuple(".".join(map(str, row)) for row in tuples)
     return Levels(names, group.reshape(-1).astype(np.int64), np.array(person, dtype=np.int64))
+
+
+def _linked_levels(table: LinkedTable) -> Levels:
+    """The levels of each table, under its name ("men:0.1"); a shared cell belongs to the first table that has it.
+
+    Every table counts each person once, so that what holds for its levels holds for parts of them.
+    """
+    label = np.empty(table.n_cells, dtype=object)
+    most: dict[str, int] = {}
+    for name, own, place in reversed(list(zip(table.names, table.tables, table.places, strict=True))):
+        found = table_levels(own)
+        names = [f"{name}:{level}" for level in found.names]
+        label[place] = np.array(names, dtype=object)[found.group]
+        most |= dict(zip(names, found.cells_per_person, strict=True))
+    kept, group = np.unique(label.astype(str), return_inverse=True)
+    return Levels(tuple(map(str, kept)), group.astype(np.int64), np.array([most[n] for n in kept], dtype=np.int64))
 
 
 def cells_per_person(hierarchy: Hierarchy) -> IntArray:

@@ -17,6 +17,7 @@ from tabprotect.linalg.integers import to_integers
 from tabprotect.linalg.projection import project
 from tabprotect.linalg.totals import Totals
 from tabprotect.solve.stop import Listener, Stop
+from tabprotect.table.linked import LinkedTable
 from tabprotect.table.table import Table
 from tabprotect.types import FloatArray
 
@@ -66,6 +67,9 @@ class TableRelease:
         """Codes and released values."""
         import pandas as pd
 
+        if isinstance(self.table, LinkedTable):
+            names = dict.fromkeys(d.name for own in self.table.tables for d in own.dims)
+            return self.table.cells[["table", *names]].assign(value=whole(self.values))
         columns: dict[str, Any] = {
             d.name: pd.Categorical.from_codes(self.table.codes[:, k], categories=list(d.codes))
             for k, d in enumerate(self.table.dims)
@@ -171,7 +175,8 @@ def release_table(
         levels with inner cells; totals are summed up) or a mapping from level to share. A level is named by its depth
         in each dimension: ``"0.1"``.
     levels
-        One label per cell, for tables without dimensions; every person must be counted at most once in each level.
+        One label per cell, for tables without dimensions; every person must be counted at most once in each level. Not
+        needed for linked tables: their levels are those of each table ("name:0.1").
     consistent
         Project onto A·x = 0, x ≥ 0 with the inverse noise variances as weights; otherwise only clamp at 0.
     integers
@@ -199,22 +204,48 @@ def release_table(
     mechanisms, proved = _mechanisms(groups, shares, epsilon, delta, law, times, moved)
     if budget is not None:
         budget.spend(epsilon, delta, what=f"table of {table.n_cells} cells")
-    noisy, variance = np.full(table.n_cells, np.nan), np.full(table.n_cells, np.nan)
+    noisy, variance = _noisy(counts, groups, mechanisms, stop)
+    stop.tell("making it consistent")
+    values, rounded = postprocess(table, noisy, variance, consistent, integers)
+    frame = _frame(groups, shares, mechanisms)
+    return TableRelease(
+        _released(table, values),
+        noisy,
+        epsilon,
+        delta,
+        proved,
+        neighbours,
+        times,
+        law,
+        frame,
+        consistent,
+        rounded,
+        groups,
+    )
+
+
+def _noisy(
+    counts: FloatArray, groups: Levels, mechanisms: list[Mechanism | None], stop: Stop
+) -> tuple[FloatArray, FloatArray]:
+    """Every level with its own noise, and the variances; NaN where a level got no budget."""
+    noisy, variance = np.full(counts.size, np.nan), np.full(counts.size, np.nan)
     for g, mechanism in enumerate(mechanisms):
         stop.tell(f"noise on level {groups.names[g]}", done=g, total=len(mechanisms))
         if mechanism is not None:
             cells = groups.group == g
             noisy[cells] = mechanism.add(counts[cells])
             variance[cells] = mechanism.noise.variance
-    stop.tell("making it consistent")
-    values, whole = postprocess(table, noisy, variance, consistent, integers)
-    released = Table(
-        values, table.relations, rhs=table.rhs, dims=table.dims, codes=table.codes, counts=True, name=table.name
-    )
-    frame = _frame(groups, shares, mechanisms)
-    return TableRelease(
-        released, noisy, epsilon, delta, proved, neighbours, times, law, frame, consistent, whole, groups
-    )
+    return noisy, variance
+
+
+def _released(table: Table, values: FloatArray) -> Table:
+    """A table of the released values that holds nothing else of the true one than its codes and relations."""
+    shape: dict[str, Any] = {"rhs": table.rhs, "dims": table.dims, "codes": table.codes}
+    if not isinstance(table, LinkedTable):
+        return Table(values, table.relations, counts=True, name=table.name, **shape)
+    parts = tuple(_released(own, values[place]) for own, place in zip(table.tables, table.places, strict=True))
+    links: dict[str, Any] = {"tables": parts, "names": table.names, "places": table.places}
+    return LinkedTable(values, table.relations, counts=True, name=table.name, **shape, **links)
 
 
 def _counts(table: Table) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tabprotect as tp
@@ -221,3 +222,57 @@ def test_progress_is_told() -> None:
     release(TABLES["flat"], 1.0, progress=news.append)
     assert [n.phase for n in news][-1] == "making it consistent"
     assert len(news) == 5
+
+
+def linked() -> tp.Table:
+    by_sex = pd.DataFrame({"r": list("aabb"), "s": list("mfmf"), "n": [50, 60, 70, 80]})
+    by_age = pd.DataFrame({"r": list("aaabbb"), "g": list("xyz") * 2, "n": [30, 40, 40, 50, 50, 50]})
+    tables = {
+        "sex": tp.Table.from_frame(by_sex, by=["r", "s"], freq="n"),
+        "age": tp.Table.from_frame(by_age, by=["r", "g"], freq="n"),
+    }
+    return tp.link(tables)
+
+
+def test_linked_tables_agree_after_the_release() -> None:
+    table = linked()
+    found = tp.dp.release(table, epsilon=1.0)
+    assert found.proved <= 1.0
+    assert (found.values >= 0).all()
+    assert np.abs(table.relations @ found.values).max() == 0
+    assert set(found.levels["level"]) == {"sex:0.0", "sex:0.1", "sex:1.0", "sex:1.1", "age:0.1", "age:1.1"}
+    assert found.levels["cells"].sum() == table.n_cells
+    published = found.publish()
+    assert list(published.columns) == ["table", "r", "s", "g", "value"]
+    for name, own in zip(found.table.names, found.table.tables, strict=True):
+        assert np.abs(own.residuals()).max() == 0
+        assert own.freq is None, name
+        assert not np.array_equal(own.values, table.part(name).values)
+    total = published.query("r == 'Total' and s == 'Total' and g == 'Total'")
+    assert len(total) == 1
+
+
+def test_a_person_in_a_linked_table_costs_every_level_once() -> None:
+    """Adding a person moves one cell of each level of each table; the noise scales add up to no more than ε."""
+    from tabprotect.dp.levels import table_levels
+
+    table = linked()
+    groups = table_levels(table)
+    more = tp.link(
+        {
+            name: own.replace(values=own.values + _counts_one(own), freq=None)
+            for name, own in zip(table.names, table.tables, strict=True)
+        }
+    )
+    moved = np.bincount(groups.group, weights=np.abs(more.values - table.values))
+    assert (moved <= groups.cells_per_person).all()
+    found = tp.dp.release(table, epsilon=1.0, neighbours="add-remove")
+    assert (found.levels["cells_per_person"] / found.levels["scale"]).sum() <= 1.0 + 1e-9
+
+
+def _counts_one(table: tp.Table) -> np.ndarray:
+    """What one more person in region a (a man, of age x) adds to every cell."""
+    who = {"r": {"a", "Total"}, "s": {"m", "Total"}, "g": {"x", "Total"}}
+    return np.prod(
+        [[str(d.codes[c]) in who[d.name] for c in table.codes[:, k]] for k, d in enumerate(table.dims)], axis=0
+    ).astype(float)
