@@ -144,3 +144,24 @@ def test_bench_lists_runs_and_compares(tmp_path: Path) -> None:
     assert compared.returncode == 0, compared.stderr
     assert "time ratio" in compared.stdout
     assert call("bench").returncode == 2
+
+
+def test_reports_of_all_table_commands(cells: Path, tmp_path: Path) -> None:
+    table = [cells, "--by", "size,industry", "--freq", "n", "--rule", "threshold(2)"]
+    for name, words in {
+        "plain": ["protect", *table],
+        "inside": ["protect", *table, "--confidential"],
+        "round": ["round", *table],
+        "adjust": ["adjust", *table],
+        "compare": ["compare", *table],
+    }.items():
+        done = call(*words, "--report", tmp_path / f"{name}.html")
+        assert done.returncode == 0, done.stderr
+        assert f"{name}.html" in done.stdout.replace("\n", "")
+    pages = {p.stem: p.read_text() for p in tmp_path.glob("*.html")}
+    assert "CONFIDENTIAL" in pages["inside"]
+    assert "true value 2" in pages["inside"]
+    assert "true value" not in pages["plain"]
+    assert "protected by rounding" in pages["round"]
+    assert "controlled tabular adjustment" in pages["adjust"]
+    assert "<svg" in pages["compare"]

@@ -157,7 +157,7 @@ def error_rates(
         fontsize=7,
     )
     axis.set_ylabel("rejections under H0")
-    axis.legend()
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)  # above: bars reach 1
     return Study(
         "errors",
         "Type-I error of the classical and of the bootstrap test",
