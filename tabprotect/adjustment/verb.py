@@ -79,18 +79,26 @@ def adjust(
         raise InputError(f"unknown audit {audit!r}: use 'levels' or 'attack'")
     stop = Stop(time_limit, 0.0, progress)
     table.check_additive()
-    mask = np.zeros(table.n_cells, bool)
+    kept = np.zeros(table.n_cells, bool)
     if fixed is not None:
-        mask[locate(table, fixed)] = True
+        kept[locate(table, fixed)] = True
     problem = make_problem(
-        table, weights=weights, direction=direction, fixed=mask, totals=totals, integer=integer, lb=lb, ub=ub
+        table, weights=weights, direction=direction, fixed=kept, totals=totals, integer=integer, lb=lb, ub=ub
     )
     options = {"norm": norm, "weights": weights, "direction": direction, "integer": integer}
     with interruptible(stop):
         found = _find(table, problem, norm, options, stop, gap=gap, backend=backend, seed=seed)
+    result = _checked(table, problem, norm, found, stop)
+    if audit == "attack":
+        _attacked(result, executor)
+    return result
+
+
+def _checked(table: Table, problem: Problem, norm: str, found: Adjusted, stop: Stop) -> Protected:
+    """The result, once plain arithmetic agrees."""
     values = table.values + found.z
     _recheck(table, problem, found.z, values)
-    result = Protected(
+    return Protected(
         table=table,
         kind="adjust",
         method=norm,
@@ -102,9 +110,6 @@ def adjust(
         runtime=stop.seconds,
         info=_details(table, problem, found, values),
     )
-    if audit == "attack":
-        _attacked(result, executor)
-    return result
 
 
 def _find(
