@@ -12,6 +12,7 @@ from tabprotect.cli.options import By, Freq, Json, Meta, Report, Rule, Seed, Tim
 from tabprotect.cli.output import outcome, suppressed, write_outputs
 from tabprotect.cli.tables import load_table
 from tabprotect.errors import InputError
+from tabprotect.protected import Protected
 
 app = typer.Typer(add_completion=False)
 
@@ -80,19 +81,28 @@ def protect(
             singletons=singletons, previous=earlier, progress=listener,
         )  # fmt: skip
     written = write_outputs(res, out, symbol, report, certificate, confidential=confidential)
-    if json:
-        print_json(outcome(res) | suppressed(res) | {"files": written})
-    else:
-        typer.echo(res.summary())
-        for file in written:
-            typer.echo(f"wrote {file}")
-    if explain:
-        from tabprotect.suppression.explain import explain as why
-
-        typer.echo(why(res).to_string(index=False))
+    _tell(res, written, explain, json)
     if res.status == "unsafe":
         console.print("the baseline leaks: it is not published", style="bold red")
         raise typer.Exit(1)
+
+
+def _tell(res: Protected, written: list[str], explain: bool, json: bool) -> None:
+    """The outcome as text, or all of it as one JSON object."""
+    reasons = None
+    if explain:
+        from tabprotect.suppression.explain import explain as why
+
+        reasons = why(res)
+    if json:
+        extra = {} if reasons is None else {"explain": reasons.to_dict("records")}
+        print_json(outcome(res) | suppressed(res) | {"files": written} | extra)
+        return
+    typer.echo(res.summary())
+    for file in written:
+        typer.echo(f"wrote {file}")
+    if reasons is not None:
+        typer.echo(reasons.to_string(index=False))
 
 
 def _earlier(path: Path, source: Any, symbol: str) -> Any:

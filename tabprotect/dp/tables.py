@@ -209,19 +209,9 @@ def release_table(
     values, rounded = postprocess(table, noisy, variance, consistent, integers)
     frame = _frame(groups, shares, mechanisms)
     return TableRelease(
-        _released(table, values),
-        noisy,
-        epsilon,
-        delta,
-        proved,
-        neighbours,
-        times,
-        law,
-        frame,
-        consistent,
-        rounded,
+        _released(table, values), noisy, epsilon, delta, proved, neighbours, times, law, frame, consistent, rounded,
         groups,
-    )
+    )  # fmt: skip
 
 
 def _noisy(

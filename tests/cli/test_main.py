@@ -165,3 +165,10 @@ def test_reports_of_all_table_commands(cells: Path, tmp_path: Path) -> None:
     assert "protected by rounding" in pages["round"]
     assert "controlled tabular adjustment" in pages["adjust"]
     assert "<svg" in pages["compare"]
+
+
+def test_explanations_are_part_of_the_json(cells: Path) -> None:
+    words = ["protect", cells, "--by", "size,industry", "--freq", "n", "--rule", "threshold(2)", "--explain"]
+    outcome = json.loads(call(*words, "--json").stdout)
+    assert len(outcome["explain"]) == outcome["secondary"] == 6
+    assert "proved safe" in call(*words).stdout
