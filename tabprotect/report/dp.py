@@ -96,7 +96,7 @@ def write_test(found: TestResult, histograms: Sequence[Any], names: Sequence[str
             ]
         ),
         figure(
-            svg(_shares(found, values, names)),
+            svg(_shares(found, values, names, _classes(histograms))),
             "Shares of the classes in each noisy histogram, and the estimated common distribution (black).",
         ),
         figure(
@@ -105,6 +105,15 @@ def write_test(found: TestResult, histograms: Sequence[Any], names: Sequence[str
         ),
     ]
     return save_page(path, "Test of noisy histograms", "\n".join(parts))
+
+
+def _classes(histograms: Sequence[Any]) -> list[str] | None:
+    """Names of the classes, if a histogram has them."""
+    for x in histograms:
+        names = getattr(x, "labels", getattr(x, "index", None))
+        if names is not None and not callable(names):
+            return [str(n) for n in names]
+    return None
 
 
 def _cut(n: int, what: str) -> str:
@@ -140,7 +149,7 @@ def _errors(frame: Any) -> Figure:
     return drawn
 
 
-def _shares(found: TestResult, values: list[Any], names: Sequence[str]) -> Figure:
+def _shares(found: TestResult, values: list[Any], names: Sequence[str], labels: list[str] | None) -> Figure:
     from matplotlib.figure import Figure
 
     drawn = Figure(figsize=(8, 3.6), layout="constrained")
@@ -150,7 +159,7 @@ def _shares(found: TestResult, values: list[Any], names: Sequence[str]) -> Figur
         axes.bar(at + (k - (len(values) - 1) / 2) * wide, x / (x.sum() or 1.0), wide, color=f"C{k}", label=name)
     axes.plot(at, found.p0, "_", color="black", markersize=10, label="common distribution")
     if found.p0.size <= 40:
-        axes.set_xticks(at)
+        axes.set_xticks(at, labels or [str(j) for j in at], rotation=90 if len(at) > 12 else 0, fontsize=8)
     axes.set(xlabel="class", ylabel="share")
     axes.legend(fontsize=8)
     return drawn

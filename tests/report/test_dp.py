@@ -62,3 +62,9 @@ def test_whole_numbers_are_written_as_such() -> None:
     assert tp.dp.release([5, 6, 7], epsilon=1.0).publish()["value"].dtype == np.int64
     assert tp.dp.release([5, 6, 7], epsilon=1.0, law="laplace").publish()["value"].dtype == np.float64
     assert tp.dp.release(tp.examples.d272(), epsilon=2.0).publish()["value"].dtype == np.int64
+
+
+def test_classes_are_named_on_the_page_of_a_test(tmp_path: Path) -> None:
+    one, two = (tp.dp.release(pd.Series([500, 300, 200], index=["young", "middle", "old"]), epsilon=1.0) for _ in "12")
+    found = tp.dp.homogeneity_test(one, two, seed=1)
+    assert "middle" in write_test(found, [one, two], ["a", "b"], tmp_path / "t.html").read_text()
