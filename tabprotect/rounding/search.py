@@ -63,7 +63,7 @@ def anneal(
 
     Heat falls and the price of leaving the range rises together: early on the search may walk through forbidden tables, which is how it gets from
     one good table to another. While a run ends outside the range, the next one is colder, dearer and starts where the last one ended. From a
-    ``start`` worth keeping (the rounded relaxation) the heat is low from the beginning.
+    ``start`` worth keeping (the rounded relaxation) the heat is low from the beginning, and rises when that leaves it outside the range.
     """
     rng = np.random.default_rng(seed)
     point = grid.nearest() if start is None else start
@@ -79,8 +79,11 @@ def anneal(
     for attempt in range(12):
         for k in range(STAGES):
             share = k / (STAGES - 1)
-            heat = scale * (0.3 * 0.1**share if start is None else 0.1 * 0.2**share) / (1 + attempt)
-            penalty = scale * (0.2 * 10**share) * (1 + 0.5 * attempt)
+            if start is None:
+                heat, penalty = 0.3 * 0.1**share / (1 + attempt), 0.2 * 10**share * (1 + 0.5 * attempt)
+            else:
+                heat, penalty = 0.1 * 0.4**share * (1 + 0.5 * attempt), 0.2 * 10**share * (1 + attempt)
+            heat, penalty = scale * heat, scale * penalty
             _anneal(*arrays, max(1, sweeps * len(free) // STAGES), heat, penalty, rng)
             stop.tell("annealing", done=attempt * STAGES + k)
             if stop.done:
