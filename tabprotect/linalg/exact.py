@@ -134,7 +134,7 @@ def _refined(
     touched = np.flatnonzero(np.diff(part.indptr))
     if any(r for i, r in enumerate(rhs) if part.indptr[i] == part.indptr[i + 1]):
         return None
-    solved = solve_exactly(part[touched, :], -np.array([rhs[i] for i in touched], dtype=np.int64))
+    solved = solve_exactly(part[touched, :], -np.array([rhs[i] for i in touched], dtype=np.int64), y[free] * common)
     if solved is None:
         return None
     numerators, den = solved

@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from tabprotect.types import IntArray
+from tabprotect.types import FloatArray, IntArray
 
 _STEP = 20
 """Bits gained by one solve; a solve that gives fewer shows in a growing residual."""
 _BITS = (80, 160, 320, 640)
 _LARGEST = 2**40
-_SYMMETRIC = {"SymmetricMode": True}
+_FINE = 1024
+"""Parts of a unit to which values are rounded that may be chosen."""
 
 
-def solve_exactly(matrix: Any, rhs: IntArray) -> tuple[list[int], int] | None:
-    """Numerators and common denominator of x with ``matrix @ x = rhs`` (whole numbers, independent columns); None where there is none.
+def solve_exactly(matrix: Any, rhs: IntArray, near: FloatArray | None = None) -> tuple[list[int], int] | None:
+    """Numerators and common denominator of x with ``matrix @ x = rhs`` (whole numbers); None where none was found.
 
     Every round solves for the residual in floating point, keeps the answer to ``_STEP`` bits and computes the next residual, scaled up by as
     much, in whole numbers: no digit is lost, and all arithmetic but the last stays in machine words. Z. Wan, An algorithm to solve integer
-    linear systems exactly using numerical methods, J. Symbolic Computation 41 (2006) 621–632.
+    linear systems exactly using numerical methods, J. Symbolic Computation 41 (2006) 621–632. Where columns depend on each other, ``near`` is
+    a solution in floating point, and what it leaves open takes its rounded values.
 
     >>> solve_exactly(sp.csr_array(np.array([[3, 0], [1, 2]])), np.array([1, 1]))
     ([1, 1], 3)
+    >>> solve_exactly(sp.csr_array(np.array([[1, 1]])), np.array([1]), near=np.array([0.25, 0.75]))
+    ([1, 3], 4)
     """
     a = sp.csr_array(matrix).astype(np.int64)
+    factor, loose = _factorised(a)
+    if len(loose) and near is not None:
+        return _with_fixed(a, rhs, near, loose)
+    if factor is None or len(loose):
+        return None
     columns = sp.csc_array(a).astype(float)
     scale = int(np.abs(rhs).max(initial=1)).bit_length()
     if scale > 44:
-        return None
-    try:
-        factor = splu(
-            sp.csc_matrix(columns.T @ columns), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=_SYMMETRIC
-        )
-    except RuntimeError:  # dependent columns
         return None
     residual, bits = rhs.astype(np.int64), 0
     parts: list[tuple[IntArray, int]] = []
@@ -61,6 +65,37 @@ def solve_exactly(matrix: Any, rhs: IntArray) -> tuple[list[int], int] | None:
         if not residual.any():
             return None
     return None
+
+
+def _factorised(a: Any) -> tuple[Any, IntArray]:
+    """The normal equations, factorised, and the columns that depend on others."""
+    columns = sp.csc_array(a).astype(float)
+    normal = sp.csc_matrix(columns.T @ columns + 1e-14 * sp.eye_array(a.shape[1]))
+    try:
+        factor = splu(normal, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    except RuntimeError:
+        return None, np.zeros(0, np.int64)
+    pivots = np.abs(factor.U.diagonal())
+    return factor, np.flatnonzero((pivots < 1e-8)[factor.perm_c])
+
+
+def _with_fixed(a: Any, rhs: IntArray, near: FloatArray, loose: IntArray) -> tuple[list[int], int] | None:
+    """The solution in which the loose columns take their values in ``near``, rounded."""
+    if np.abs(near).max(initial=0.0) * _FINE > 2.0**40:
+        return None
+    fixed = np.rint(near[loose] * _FINE).astype(np.int64)
+    tight = np.setdiff1d(np.arange(a.shape[1]), loose)
+    by_column = sp.csc_array(a)
+    solved = solve_exactly(by_column[:, tight], rhs.astype(np.int64) * _FINE - by_column[:, loose] @ fixed)
+    if solved is None:
+        return None
+    numerators, den = solved
+    x = np.zeros(a.shape[1], dtype=object)
+    x[tight] = numerators
+    x[loose] = fixed.astype(object) * den
+    den *= _FINE
+    common = gcd(den, *x)
+    return [int(v) // common for v in x], den // common
 
 
 def _reconstruct(parts: list[tuple[IntArray, int]]) -> tuple[list[int], int] | None:

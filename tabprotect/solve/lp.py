@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from tabprotect.types import FloatArray, IntArray
 
 INFINITY = float("inf")
+_NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ class PersistentLP:
                 return answer
             self._slow += 1
         self.clear_basis()
-        return self.solve(objective, time_limit=time_limit, options={"solver": "ipm"})
+        options = {"solver": "ipm", "objective_bound": INFINITY, "simplex_iteration_limit": _NO_LIMIT}
+        return self.solve(objective, time_limit=time_limit, options=options)
 
     def set_bounds(self, lower: FloatArray, upper: FloatArray) -> None:
         """Replace the model's own bounds for all later calls."""

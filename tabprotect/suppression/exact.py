@@ -7,21 +7,35 @@ heuristic's pattern comes first, so that at any moment there is something safe t
 
 from __future__ import annotations
 
+import functools
+
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import exact_highs, exact_scip, heuristic, heuristic_mip
 from tabprotect.suppression.exact_root import Root, cut_root, round_up
 from tabprotect.suppression.heuristic_local import improve
+from tabprotect.suppression.heuristic_merge import search_core
 from tabprotect.suppression.heuristic_state import Witnessed, witnessed
 from tabprotect.suppression.moves import Router
 from tabprotect.suppression.preprocess import Reduced, reduce
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.suppression.settle import settle
 
+SMALL = 600
+"""Up to so many cells a tree is likely to be finished."""
 
-def solve(problem: Problem, stop: Stop, seed: int = 0, start: Pattern | None = None, tree: str = "auto") -> Pattern:
+
+def solve(
+    problem: Problem,
+    stop: Stop,
+    seed: int = 0,
+    start: Pattern | None = None,
+    tree: str = "auto",
+    merging: bool = True,
+) -> Pattern:
     """The cheapest safe pattern, or the best found within the limit with a lower bound; raises `Infeasible` if there is none.
 
-    ``start`` is a safe pattern to begin with; ``tree`` is "scip", "highs" or "auto" (SCIP where installed).
+    ``start`` is a safe pattern to begin with; ``tree`` is "scip", "highs" or "auto" (SCIP where installed); ``merging`` looks for better
+    patterns by solving the problem on unions of good ones.
 
     >>> from tabprotect.table.examples import d272
     >>> t = d272()
@@ -38,7 +52,7 @@ def solve(problem: Problem, stop: Stop, seed: int = 0, start: Pattern | None = N
     bound, proved = reduced.base, state.cost <= reduced.base
     info: dict[str, object] = {"cells": reduced.n, "relations": reduced.matrix.shape[0]}
     if not proved and not stop.done:
-        bound, proved, state = _search(reduced, state, stop, seed, tree, info)
+        bound, proved, state = _search(reduced, state, stop, seed, tree, merging, info)
     if proved:
         bound = state.cost
     return state.pattern(bound=min(bound, state.cost), optimal=proved, method="exact", **info)
@@ -46,34 +60,40 @@ def solve(problem: Problem, stop: Stop, seed: int = 0, start: Pattern | None = N
 
 def _start(problem: Reduced, stop: Stop, seed: int, start: Pattern | None) -> Witnessed:
     if start is not None:
-        given = witnessed(problem, problem.contract(start.suppressed))
+        given = witnessed(problem, start)
         if given is not None:
             return given
     return heuristic.construct(problem, stop, seed)
 
 
 def _search(
-    problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
+    problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, merging: bool, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
-    """Root, neighbourhoods, root again with cells fixed, tree."""
+    """Root, better patterns, root again with cells fixed, tree."""
     if heuristic.slow(state, stop):
         state = heuristic.regroup(problem, state, stop.part(0.5), seed)
         root = cut_root(problem, state, stop.part(0.9))
         return root.lift(root.bound), _closed(root, state), state
-    state = heuristic.restart(problem, state, stop.part(0.1), seed)
-    improve(state, Router(problem), stop.part(0.1), seed, patience=150)
-    part = stop.part(0.4)
+    state = heuristic.restart(problem, state, stop.part(0.1), seed, tries=6)
+    if not merging:
+        improve(state, Router(problem), stop.part(0.1), seed, patience=150)
+    part = stop.part(0.3)
     root = cut_root(problem, state, part)
     cut_short = not root.finished and part.done
     info["root"] = root.bound
     if _closed(root, state):
         return state.cost, True, state
-    for share, patience in ((0.1, 12), (0.5, 15)):
-        info["open"] = root.fix(state.cost)
-        finder = heuristic_mip.Search(state, root.x, stop.part(share), seed, closed=root.master.fixed_out)
-        finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=patience)
-        if _closed(root, state):
-            return state.cost, True, state
+    if merging:
+        again = functools.partial(solve, tree=tree, merging=False)
+        # small problems are for the tree to finish; larger ones gain more from better patterns than from a few nodes
+        share, rounds = (0.75, 10**9) if problem.n > SMALL else (0.3, 2)
+        bound = root.lift(root.bound)
+        state = search_core(state, root.x, root.reduced, again, stop.part(share), seed, bound, rounds)
+    info["open"] = root.fix(state.cost)
+    finder = heuristic_mip.Search(state, root.x, stop.part(0.3), seed, closed=root.master.fixed_out)
+    finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=15)
+    if _closed(root, state):
+        return state.cost, True, state
     info["open"] = root.fix(state.cost)
     if cut_short and not stop.done:  # too large for a tree: better patterns are worth more than a few nodes
         finder = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)
@@ -87,7 +107,7 @@ def _search(
     else:
         bound, finished, hidden = exact_highs.run(root, state, stop)
     if problem.cost(hidden) < state.cost - 1e-9 * abs(state.cost):
-        better = witnessed(problem, hidden)
+        better = witnessed(problem, Pattern(problem.expand(hidden), bound))
         if better is not None and better.cost < state.cost:
             state = better
         else:

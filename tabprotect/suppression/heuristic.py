@@ -32,7 +32,7 @@ from tabprotect.suppression.reach import reaches
 from tabprotect.suppression.settle import settle
 from tabprotect.types import IntArray
 
-MANY = 4000
+MANY = 2500
 """Below so many cells needs are always routed one by one."""
 
 
@@ -194,16 +194,21 @@ def slow(state: Witnessed, stop: Stop) -> bool:
 
 
 def regroup(problem: Reduced, state: Witnessed, stop: Stop, seed: int) -> Witnessed:
-    """One staged group move made cheaper and cheaper, for tables where needs cannot be routed one by one."""
+    """Staged group moves made cheaper and cheaper, for tables where needs cannot be routed one by one."""
     moves, met = build(
         problem, state.needs, GroupRouter(problem), stop.part(0.5), np.random.default_rng(seed), stages=3, rounds=5
     )
     two_way = np.array([n.sense == BOTH for n in state.needs])
-    if len(moves) != 1 or not met[two_way].all():
-        return state
+    if len(moves) == 1 and met[two_way].all():
+        moves = [anneal(problem, state.needs, moves[0], stop, seed)]
     other = Witnessed(problem, list(state.needs))
-    assign(other, [anneal(problem, state.needs, moves[0], stop, seed)])
-    for i, move in enumerate(other.moves):
-        if move is None:
-            other.put(i, state.moves[i])
+    assign(other, moves)
+    left = [i for i, move in enumerate(other.moves) if move is None]
+    router = Router(problem) if left else None
+    for i in left:
+        move = None
+        if router is not None and not stop.done:
+            rng = np.random.default_rng([seed, i])
+            move = reroute(other, router, other.needs[i], other.hidden, rng, limit=min(5.0, stop.left))
+        other.put(i, move if move is not None else state.moves[i])
     return other if other.cost < state.cost else state

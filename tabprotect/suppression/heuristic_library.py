@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tabprotect.suppression.moves import BOTH, Move, Need, stack
+from tabprotect.suppression.moves import BOTH, Move, Need, meets, stack
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 _BARRED = 1e18
+_FAR = 1e12
 
 
 class Library:
@@ -33,8 +34,8 @@ class Library:
         if key in self._seen:
             return
         up, down, y = self.problem.up[move.cells], self.problem.down[move.cells], move.steps
-        forth = float((np.where(y > 0, up, down) / np.abs(y)).min())
-        back = float((np.where(y > 0, down, up) / np.abs(y)).min())
+        forth = float((np.where(y > 0, up, down) / np.abs(y)).min(initial=_FAR))
+        back = float((np.where(y > 0, down, up) / np.abs(y)).min(initial=_FAR))
         full = np.zeros(self.problem.n)
         full[move.cells] = y
         step = full[self._cell]
@@ -79,8 +80,14 @@ class Library:
         return (self._scaled(best, index), float(cost[best])) if cost[best] < _BARRED else None
 
     def _scaled(self, k: int, index: int) -> Move:
-        """The move as long as a need asks for."""
+        """The move itself where it is long enough (many needs can then share one proof), else as long as the need asks for."""
         need, move = self.needs[index], self.moves[k]
         step = move.at(need.cell)
+        if meets(need, move) and (need.sense != BOTH or self._inside(move)):
+            return move
         factor = need.level / abs(step) if need.sense == BOTH else need.level / (step * need.sense)
         return Move(move.cells, move.steps * (factor * (1 - 1e-8)))
+
+    def _inside(self, move: Move) -> bool:
+        """Whether a move may be taken both ways as it is."""
+        return bool((np.abs(move.steps) <= self.problem.room[move.cells] * (1 + 1e-9)).all())

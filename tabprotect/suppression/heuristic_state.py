@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import scipy.sparse as sp
 
-from tabprotect.suppression.moves import BOTH, Move, Need, Router, meets, needs_of, stack
+from tabprotect.suppression.heuristic_library import Library
+from tabprotect.suppression.moves import BOTH, Move, Need, Router, meets, needs_of, rows_of, stack
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.problem import Pattern
 from tabprotect.suppression.reach import reaches
@@ -117,17 +118,27 @@ class Witnessed:
         )
 
 
-def witnessed(problem: Reduced, hidden: BoolArray) -> Witnessed | None:
-    """Witnesses for all needs inside a pattern, or None where one has none."""
+def witnessed(problem: Reduced, pattern: Pattern) -> Witnessed | None:
+    """Witnesses for all needs inside a pattern: its own moves where they do, else by programs; None where a need has none."""
     state = Witnessed(problem, needs_of(problem))
-    router = Router(problem, np.flatnonzero(hidden | problem.free))
+    hidden = problem.contract(pattern.suppressed) | problem.free
+    library = Library(problem, list(state.needs))
+    if pattern.moves is not None:
+        for offered in rows_of(problem.contract_moves(pattern.moves)):
+            library.add(offered)
+    router: Router | None = None
     cost = 1e-3 + state.price / max(1.0, float(state.price.max(initial=0.0)))
     for i in range(len(state.needs)):
+        known = library.cheapest(i, cost, ~hidden)
+        if known is not None:
+            state.put(i, known[0])
+            continue
+        router = router or Router(problem, np.flatnonzero(hidden))
         move = router.route(state.needs[i], cost)
         if move is not None:
             state.put(i, move)
             continue
-        found = reaches(problem, state.needs[i], hidden | problem.free)
+        found = reaches(problem, state.needs[i], hidden)
         if isinstance(found, float):
             return None
         state.replace(i, [(Need(state.needs[i].cell, sense, level), m) for sense, level, m in found])

@@ -97,6 +97,20 @@ def stack(moves: Sequence[Move], n: int) -> Any:
     )
 
 
+def rows_of(moves: Any) -> list[Move]:
+    """The rows of a sparse matrix as moves, without numerical dust."""
+    rows = sp.csr_array(moves)
+    found = []
+    for k in range(rows.shape[0]):
+        part = slice(rows.indptr[k], rows.indptr[k + 1])
+        steps = rows.data[part]
+        real = np.abs(steps) > TINY * np.abs(steps).max(initial=0.0)
+        if real.any():
+            order = np.argsort(rows.indices[part][real])
+            found.append(Move(rows.indices[part][real][order].astype(np.int64), steps[real][order]))
+    return found
+
+
 def needs_of(problem: Reduced, *, split: bool = False) -> list[Need]:
     """The needs that cover all requirements: one two-way need for each cell where its room allows, one-way needs elsewhere.
 

@@ -84,6 +84,13 @@ class Reduced:
         )
         return sp.csr_array(moves) @ spread
 
+    def contract_moves(self, moves: Any) -> Any:
+        """Moves of original cells that keep all relations as moves of the groups (sparse, moves × groups)."""
+        inside = np.flatnonzero(self.group >= 0)
+        _, first = np.unique(self.group[inside], return_index=True)
+        pick = sp.csc_array(sp.csr_array(moves))[:, inside[first]]
+        return sp.csr_array(pick @ sp.diags_array(1.0 / self.factor[inside[first]]))
+
 
 class _Ties:
     """Union-find over cells with a factor to the representative: y_i = factor_i · y_root."""
