@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import heuristic
+from tabprotect.suppression import exact, heuristic
+from tabprotect.suppression.heuristic_library import Library
+from tabprotect.suppression.heuristic_local import improve
+from tabprotect.suppression.heuristic_merge import Merging
+from tabprotect.suppression.heuristic_state import witnessed
+from tabprotect.suppression.moves import BOTH, Move, Need, Router, meets
 from tabprotect.suppression.preprocess import independent_rows, reduce
 from tabprotect.suppression.problem import Pattern, Problem, Requirement
 from tabprotect.suppression.settle import settle
@@ -128,3 +133,70 @@ def test_settling_keeps_proofs() -> None:
     assert len(settled.requirements) < len(reduced.requirements)
     assert settled.proofs.shape[0] > 0
     check(base, heuristic.solve(base, Stop(1.0)))
+
+
+CUBE = (Hierarchy.flat("abcd"),) * 3
+
+
+def test_library_scales_moves_to_what_needs_ask_for() -> None:
+    relations = sp.csr_array(np.array([[-1.0, 1, 1]]))
+    room = np.array([10.0, 6.0, 9.0])
+    problem = reduce(
+        Problem(relations, room, room, np.ones(3), np.array([False, True, False]), np.array([True, False, True]), ())
+    )
+    needs = [Need(1, BOTH, 4.0), Need(1, BOTH, 7.0), Need(1, 1, 2.0), Need(1, -1, 2.0)]
+    library = Library(problem, needs)
+    library.add(Move(np.array([0, 1]), np.array([1.0, 1.0])))
+    for i, expected in enumerate([True, False, True, True]):  # the second cell has room for 6
+        found = library.cheapest(i, np.array([3.0, 0.0, 1.0]))
+        assert (found is not None) == expected
+        if found is not None:
+            assert found[1] == 3.0
+            assert meets(needs[i], found[0])
+            assert (np.abs(found[0].steps) <= room[found[0].cells]).all()
+    assert library.inside(np.array([True, True, False])).tolist() == [True, False, True, True]
+    assert not library.inside(np.array([False, True, True])).any()
+    assert library.cheapest(0, np.ones(3), np.array([True, False, False])) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_patterns_keep_their_moves_between_reductions(seed: int) -> None:
+    problem = problem_of(seed, *CUBE, empty=0.0)
+    reduced = reduce(problem)
+    state = heuristic.construct(reduced, Stop(5.0), seed)
+    pattern = state.pattern(bound=0.0)
+    small = Problem(
+        problem.relations,
+        problem.down,
+        problem.up,
+        problem.weights,
+        problem.fixed,
+        problem.candidates & pattern.suppressed,
+        problem.requirements,
+    )
+    inner = witnessed(reduce(small), pattern)
+    assert inner is not None
+    assert inner.cost <= state.cost * (1 + 1e-12)
+    check(problem, inner.pattern(bound=0.0))
+    back = witnessed(reduced, inner.pattern(bound=0.0))
+    assert back is not None
+    check(problem, back.pattern(bound=0.0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_descent_and_merging_never_lose(seed: int) -> None:
+    problem = problem_of(seed, *(Hierarchy.flat("abc"),) * 3, primaries=4, empty=0.0)
+    reduced = reduce(problem)
+    state = heuristic.construct(reduced, Stop(5.0), seed)
+    before = state.cost
+    improve(state, Router(reduced), Stop(5.0), seed, patience=40)
+    between = state.cost
+    assert between <= before
+    check(problem, state.pattern(bound=0.0))
+    merging = Merging(state, np.zeros(reduced.n), lambda *a: exact.solve(*a, merging=False), Stop(10.0), seed)
+    best = merging.run(0.0, rounds=2)
+    assert best.cost <= between
+    check(problem, best.pattern(bound=0.0))
+    optimum = exact.solve(problem, Stop(30.0), seed)
+    assert optimum.optimal
+    assert problem.cost(optimum.suppressed) <= best.cost * (1 + 1e-9)
