@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from tabprotect.attacker.certificate import Certificate
+from tabprotect.files import write_text
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -83,11 +84,16 @@ class Attack:
             lines.append(f"  … and {len(self.exposed) - 10:,} more")
         return "\n".join(lines)
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write a one-file page: the table with the attacker's intervals."""
-        from tabprotect.report.html import write_attack
+    @overload
+    def to_html(self, path: str | Path) -> Path: ...
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+    def to_html(self, path: str | Path | None = None) -> Path | str:
+        """Write a one-file page, the table with the attacker's intervals, or return it as text without a path."""
+        from tabprotect.report.html import attack_page
 
-        return write_attack(self, path)
+        text = attack_page(self)
+        return text if path is None else write_text(path, text)
 
     def plot(self, *, confidential: bool = False) -> Figure:
         """The intervals as bars; ``confidential=True`` adds true values and what protection needs."""

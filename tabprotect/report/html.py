@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tabprotect.protected import Protected
 from tabprotect.report.bars import MOST, interval_bars, short
 from tabprotect.report.grid import Picture, grids
 from tabprotect.report.heatmap import heat_map
-from tabprotect.report.page import facts, figure, page, rows_table, save_page
+from tabprotect.report.page import facts, figure, page, rows_table
 from tabprotect.report.style import empty
 from tabprotect.table.table import Table
 from tabprotect.types import FloatArray
@@ -189,9 +188,9 @@ def _inline(html: str) -> str:
 
 
 # -- attacks ----------------------------------------------------------------------------------------------------------------
-def write_attack(found: Any, path: str | Path) -> Path:
+def attack_page(found: Any) -> str:
     """A page with the intervals of every hidden cell."""
-    return save_page(path, "Attack on a published table", "<h1>Attack on a published table</h1>" + _attack_body(found))
+    return page("Attack on a published table", "<h1>Attack on a published table</h1>" + _attack_body(found))
 
 
 def attack_fragment(found: Any) -> str:

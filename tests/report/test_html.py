@@ -75,6 +75,7 @@ def test_attack_on_a_table_with_gaps_shows_intervals_only(tmp_path: Path) -> Non
     published = res.publish().assign(value=lambda f: f["value"].where(~res.suppressed))
     found = tp.attack(published, by=["row", "column"])
     page = found.to_html(tmp_path / "gaps.html").read_text()
+    assert found.to_html() == page
     assert not any(trace in page for trace in TRACES)
     low, high = found.intervals[["lower", "upper"]].iloc[0]
     assert f"{low:,.6g}" in page
