@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import exact_highs, exact_scip, heuristic, heuristic_mip
 from tabprotect.suppression.exact_root import Root, cut_root, round_up
@@ -20,6 +22,8 @@ from tabprotect.suppression.preprocess import Reduced, reduce
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.suppression.settle import settle
 
+QUICK = 1500
+"""Up to so many cells the relaxation is tried before anything else: on easy tables it is the answer."""
 SMALL = 600
 """Up to so many cells a tree is likely to be finished."""
 
@@ -72,14 +76,21 @@ def _search(
     """Root, better patterns, root again with cells fixed, tree."""
     if heuristic.slow(state, stop):
         state = heuristic.regroup(problem, state, stop.part(0.5), seed)
-        root = cut_root(problem, state, stop.part(0.9))
-        return root.lift(root.bound), _closed(root, state), state
+        bounds = cut_root(problem, state, stop.part(0.9))
+        return bounds.lift(bounds.bound), _closed(bounds, state), state
+    root = cut_root(problem, state, stop.part(0.05)) if problem.n <= QUICK else None
+    if root is not None and root.finished:
+        state = _rounded(root, state)
+        if _closed(root, state):
+            return state.cost, True, state
     state = heuristic.restart(problem, state, stop.part(0.1), seed, tries=6)
     if not merging:
         improve(state, Router(problem), stop.part(0.1), seed, patience=150)
-    part = stop.part(0.3)
-    root = cut_root(problem, state, part)
-    cut_short = not root.finished and part.done
+    cut_short = False
+    if root is None or not root.finished:
+        part = stop.part(0.3)
+        root = cut_root(problem, state, part)
+        cut_short = not root.finished and part.done
     info["root"] = root.bound
     if _closed(root, state):
         return state.cost, True, state
@@ -114,6 +125,15 @@ def _search(
             finished = False
     bound = min(round_up(problem, bound), state.cost)
     return bound, finished or bound >= state.cost - 1e-9 * abs(state.cost), state
+
+
+def _rounded(root: Root, state: Witnessed) -> Witnessed:
+    """The relaxation's own pattern, where it is a whole one and cheaper: easy tables end here."""
+    whole = np.abs(root.x - np.rint(root.x)).max(initial=0.0) < 1e-6
+    if not whole or root.bound >= state.cost:
+        return state
+    found = witnessed(root.problem, Pattern(root.problem.expand(root.x > 0.5), root.bound))
+    return found if found is not None and found.cost < state.cost else state
 
 
 def _closed(root: Root, state: Witnessed) -> bool:
