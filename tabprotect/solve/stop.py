@@ -71,6 +71,14 @@ class Stop:
         """Whether the work has to stop now."""
         return self.left <= 0.0
 
+    def enough(self, cost: float, bound: float) -> bool:
+        """Whether the gap between a cost and a lower bound is as small as was asked for.
+
+        >>> Stop(gap=0.05).enough(100.0, 96.0), Stop().enough(100.0, 96.0)
+        (True, False)
+        """
+        return cost - bound <= max(1e-9, self.gap) * abs(cost)
+
     @property
     def cancelled(self) -> bool:
         return self._cancelled.is_set()

@@ -81,8 +81,8 @@ def _search(
     root = cut_root(problem, state, stop.part(0.05)) if problem.n <= QUICK else None
     if root is not None and root.finished:
         state = _rounded(root, state)
-        if _closed(root, state):
-            return state.cost, True, state
+        if stop.enough(state.cost, root.lift(root.bound)):
+            return root.lift(root.bound), _closed(root, state), state
     state = heuristic.restart(problem, state, stop.part(0.1), seed, tries=6)
     if not merging:
         improve(state, Router(problem), stop.part(0.1), seed, patience=150)
@@ -92,8 +92,8 @@ def _search(
         root = cut_root(problem, state, part)
         cut_short = not root.finished and part.done
     info["root"] = root.bound
-    if _closed(root, state):
-        return state.cost, True, state
+    if stop.enough(state.cost, root.lift(root.bound)):
+        return root.lift(root.bound), _closed(root, state), state
     if merging:
         again = functools.partial(solve, tree=tree, merging=False)
         # small problems are for the tree to finish; larger ones gain more from better patterns than from a few nodes
@@ -103,8 +103,8 @@ def _search(
     info["open"] = root.fix(state.cost)
     finder = heuristic_mip.Search(state, root.x, stop.part(0.3), seed, closed=root.master.fixed_out)
     finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=15)
-    if _closed(root, state):
-        return state.cost, True, state
+    if stop.enough(state.cost, root.lift(root.bound)):
+        return root.lift(root.bound), _closed(root, state), state
     info["open"] = root.fix(state.cost)
     if cut_short and not stop.done:  # too large for a tree: better patterns are worth more than a few nodes
         finder = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)

@@ -31,6 +31,8 @@ def run(root: Root, state: Witnessed, stop: Stop) -> tuple[float, bool, BoolArra
         stop.tell("tree", cost=state.cost, bound=root.lift(min(bound, state.cost)))
         if root.lift(bound) >= state.cost - 1e-9 * abs(state.cost):
             return min(bound, state.cost), True, state.hidden
+        if stop.enough(state.cost, root.lift(bound)):
+            return bound, False, state.hidden
         if x is None:
             return bound, False, state.hidden
         cuts = _separate(root, x, stop)

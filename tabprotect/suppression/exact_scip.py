@@ -50,6 +50,7 @@ class Tree:
         m = self.model
         m.hideOutput()
         m.setParam("limits/time", min(1e9, self.stop.left))
+        m.setParam("limits/gap", self.stop.gap)
         m.setParam("misc/catchctrlc", False)
         m.setParam("randomization/randomseedshift", seed % 2**31)
         m.setParam("misc/usesymmetry", 0)  # the rows known so far may be symmetric where the problem is not

@@ -92,7 +92,7 @@ def improve(
         if move is not None:
             library.add(move)
     quiet = 0
-    while not stop.done and quiet < patience and len(state.secondaries) and state.cost > bound + 1e-9:
+    while not stop.done and quiet < patience and len(state.secondaries) and not stop.enough(state.cost, bound):
         size = int(rng.choice([1, 1, 2, 3, 4, 6]))
         before = state.cost
         if attempt(state, router, library, choose(state, rng, size), rng, stop):

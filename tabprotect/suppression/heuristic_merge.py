@@ -102,7 +102,7 @@ class Merging:
         return self.best[0]
 
     def _over(self, bound: float) -> bool:
-        return self.stop.done or self.best[0].cost <= bound + 1e-9 * abs(bound)
+        return self.stop.done or self.stop.enough(self.best[0].cost, bound)
 
     def descend(self) -> Witnessed:
         """A new pattern: needs routed in some order at prices the relaxation and chance have changed, then destroy and repair."""

@@ -260,7 +260,7 @@ class Search:
         """Until the stop, the bound, or ``patience`` neighbourhoods without gain."""
         idle = 0
         while not self.stop.done and idle < patience and len(self.state.secondaries):
-            if self.state.cost <= bound + 1e-9 * abs(bound):
+            if self.stop.enough(self.state.cost, bound):
                 return
             if self.once(cuts):
                 idle = 0

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tabprotect as tp
+from tabprotect.bench.families import magnitude
 from tabprotect.suppression import METHODS, circuits, explain
 from tests.attacker.tables import random_cube
 
@@ -290,4 +291,12 @@ def test_interrupting_returns_the_best_safe_pattern() -> None:
     table = marked(30, 7, 7, 7, share=0.05)
     threading.Timer(2.0, lambda: signal.raise_signal(signal.SIGINT)).start()
     res = tp.suppress(table, method="exact", time_limit=120)
+    assert tp.attack(res, goal="verdict").safe
+
+
+def test_gap_asked_for_ends_the_search() -> None:
+    table = magnitude(1304, "6,6,6", mean=30)
+    res = tp.suppress(table, gap=0.2, time_limit=30)
+    assert res.gap <= 0.2
+    assert "nodes" not in res.info  # the root is enough for that
     assert tp.attack(res, goal="verdict").safe
