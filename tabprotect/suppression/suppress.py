@@ -108,9 +108,9 @@ def suppress(
 
 
 def _search_time(problem: Problem, stop: Stop) -> Stop:
-    """The limit less what the audit of a table of this size takes: exact fractions over thousands of cells are seconds each."""
+    """The limit less what the audit of a table of this size takes: exact fractions over thousands of cells, or a million of whole moves."""
     n = int((problem.fixed | problem.candidates).sum())
-    if stop.time_limit is None or not 2000 < n <= LARGE_CELLS or _is_network(problem):
+    if stop.time_limit is None or n <= 2000 or _is_network(problem):
         return stop
     return stop.part(1.0 - min(0.25, n / 1000 / stop.time_limit))
 
