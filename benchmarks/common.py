@@ -17,13 +17,15 @@ __all__ = ["best_of", "calibrate", "environment", "peak_memory_gib", "save"]
 RESULTS = Path(__file__).parent / "results"
 
 
-def best_of(call: Callable[[], Any], repeat: int = 3) -> tuple[float, Any]:
-    """Shortest wall time over several calls, and the last answer."""
+def best_of(
+    call: Callable[[], Any], repeat: int = 3, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, Any]:
+    """Shortest time over several calls (on the wall, or by another clock), and the last answer."""
     times, answer = [], None
     for _ in range(repeat):
-        start = time.perf_counter()
+        start = clock()
         answer = call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return min(times), answer
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import tabprotect as tp
-from benchmarks.common import save
+from benchmarks.common import best_of, save
 from tabprotect.bench.families import linked_pair, magnitude, magnitude_fast
 
 Make = Callable[[int, str], tp.Table]
@@ -33,22 +33,12 @@ SHARE = 0.15
 """So many of the cells are hidden besides the sensitive ones."""
 
 
-def cpu(call: Callable[[], Any], repeat: int = 2) -> tuple[float, Any]:
-    """Shortest CPU time, and the last answer."""
-    times, answer = [], None
-    for _ in range(repeat):
-        start = time.process_time()
-        answer = call()
-        times.append(time.process_time() - start)
-    return min(times), answer
-
-
 def case(family: str, make: Make, size: str) -> dict[str, Any]:
     table = make(3, size)
     rng = np.random.default_rng(0)
     hidden = table.primary | ((rng.random(table.n_cells) < SHARE) & (table.values > 0))
-    bounds_s, exact = cpu(lambda: tp.attack(table, hidden))
-    verdict_s, verdict = cpu(lambda: tp.attack(table, hidden, goal="verdict"))
+    bounds_s, exact = best_of(lambda: tp.attack(table, hidden), 2, time.process_time)
+    verdict_s, verdict = best_of(lambda: tp.attack(table, hidden, goal="verdict"), 2, time.process_time)
     if set(exact.exposed) != set(verdict.exposed):
         raise AssertionError(f"{family} {size}: verdict and bounds disagree")
     row = {"family": family, "size": size, "cells": table.n_cells, "hidden": int(hidden.sum())}

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tabprotect.adjustment.spanning import spanning_rows
 from tabprotect.errors import InputError
+from tabprotect.linalg.independent import independent_rows
 from tabprotect.linalg.totals import Totals
 from tabprotect.table.table import Table
 from tabprotect.types import BoolArray, FloatArray, IntArray
@@ -52,7 +52,7 @@ class Problem:
     @cached_property
     def spanning(self) -> IntArray:
         """Relations from which all others follow."""
-        return spanning_rows(self.relations)
+        return np.flatnonzero(independent_rows(self.relations))
 
     @cached_property
     def scale(self) -> float:

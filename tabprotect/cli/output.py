@@ -64,11 +64,9 @@ def write_published(res: Protected, out: Path, symbol: str) -> None:
 
     suffix = out.suffix.lower()
     if suffix == ".jj":
-        from tabprotect.io.jj import write_jj
-
-        # a JJ file holds all values: it goes back to the office's own tools, with the secondary cells marked 'm'
-        write_jj(res.table.with_status(res.secondary, "m"), out)
-    elif suffix in (".parquet", ".pq"):
+        raise InputError("a JJ file holds the true values of all cells, so it cannot be published: use .csv, .parquet or .xlsx; "
+                         "for the office's own tools there is: tabprotect solve in.jj out.jj")  # fmt: skip
+    if suffix in (".parquet", ".pq"):
         with replacing(out) as target:
             res.publish().to_parquet(target, index=False)
     elif suffix == ".xlsx":
@@ -79,4 +77,4 @@ def write_published(res: Protected, out: Path, symbol: str) -> None:
         with replacing(out) as target:
             res.publish(symbol=symbol).to_csv(target, index=False)
     else:
-        raise InputError(f"cannot write {out.suffix} files: use .csv, .parquet, .xlsx or .jj")
+        raise InputError(f"cannot write {out.suffix} files: use .csv, .parquet or .xlsx")

@@ -48,9 +48,7 @@ def protect(
     previous: Annotated[
         Path | None, typer.Option(help="An earlier publication (CSV): keep its pattern as far as possible.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the publishable table (.csv, .parquet, .xlsx or .jj).")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the publishable table (.csv, .parquet or .xlsx).")] = None,
     symbol: Annotated[str, typer.Option(help="What stands in the place of hidden values.")] = "x",
     report: Report = None,
     confidential: Annotated[

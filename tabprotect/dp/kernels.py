@@ -34,22 +34,23 @@ _STIRLING = np.array(
 
 
 @nb.njit(cache=True, error_model="numpy")
-def _uniform(state: Any) -> float:
-    """A uniform number in [0, 1): xoshiro256+ (Blackman & Vigna, ACM Trans. Math. Softw. 47, 2021), upper 53 bits.
-
-    Many times faster here than a numpy generator called from compiled code, and it makes the draws independent of
-    numpy's version.
-    """
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
-    word = s0 + s3
+def _step(s0: Any, s1: Any, s2: Any, s3: Any) -> Any:
+    """The next state of xoshiro256+ (Blackman & Vigna, ACM Trans. Math. Softw. 47, 2021)."""
     t = s1 << np.uint64(17)
     s2 ^= s0
     s3 ^= s1
     s1 ^= s2
     s0 ^= s3
     s2 ^= t
-    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+    return s0, s1, s2, (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+
+
+@nb.njit(cache=True, error_model="numpy")
+def _uniform(state: Any) -> float:
+    """A uniform number in [0, 1), from the upper 53 bits: the draws do not depend on numpy's version."""
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    word = s0 + s3
+    state[0], state[1], state[2], state[3] = _step(s0, s1, s2, s3)
     return float(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
@@ -59,13 +60,7 @@ def _fill(state: Any, out: Any) -> None:
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
     for i in range(out.size):
         out[i] = float((s0 + s3) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-        t = s1 << np.uint64(17)
-        s2 ^= s0
-        s3 ^= s1
-        s1 ^= s2
-        s0 ^= s3
-        s2 ^= t
-        s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
+        s0, s1, s2, s3 = _step(s0, s1, s2, s3)
     state[0], state[1], state[2], state[3] = s0, s1, s2, s3
 
 

@@ -1,4 +1,4 @@
-"""Moves seen so far: most needs that lose a cell are met by a move that was found for something else, without another linear program."""
+"""Moves seen so far: a need that loses a cell may be met by a move that was found for something else, without another linear program."""
 
 from __future__ import annotations
 

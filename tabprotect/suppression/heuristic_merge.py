@@ -1,7 +1,7 @@
 """Many good patterns, and the best pattern inside the union of some of them.
 
 Starts guided by the linear relaxation (cells it hides are cheap) and disturbed at random descend to patterns that differ; the union of a few
-of them is a small table on which the exact method closes most of the gap. What it finds is good for the whole table, and joins the others.
+of them is a small table on which the exact method gets further. What it finds is good for the whole table, and joins the others.
 
 D. Applegate, R. Bixby, V. Chvátal and W. Cook, "Finding tours in the TSP" (1999), for tour merging, from which the idea is taken.
 """
@@ -43,7 +43,7 @@ def search_core(
 ) -> Witnessed:
     """Improve and merge on the core of the problem: the cells whose reduced costs in the relaxation are low.
 
-    Good patterns hardly use others, and programs over a third of the cells take a third of the time.
+    Others are too dear to be likely, and programs over fewer cells take less time.
     """
     problem = state.problem
     count = 2 * int((x > 1e-6).sum()) + 100

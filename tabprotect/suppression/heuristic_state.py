@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.suppression.heuristic_library import Library
-from tabprotect.suppression.moves import BOTH, Move, Need, Router, meets, needs_of, rows_of, stack
+from tabprotect.suppression.moves import BOTH, Move, Need, Router, needs_of, rows_of, stack
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.problem import Pattern
 from tabprotect.suppression.reach import reaches
@@ -57,35 +57,11 @@ class Witnessed:
         """Cells hidden at a price."""
         return np.flatnonzero((self.uses > 0) & (self.price > 0))
 
-    @property
-    def complete(self) -> bool:
-        return all(m is not None for m in self.moves)
-
     def users(self, cells: Iterable[int]) -> list[int]:
         """Needs whose move goes through one of these cells."""
         mask = np.zeros(self.problem.n, bool)
         mask[list(cells)] = True
         return [i for i, m in enumerate(self.moves) if m is not None and mask[m.cells].any()]
-
-    def share(self) -> None:
-        """Let needs be met by moves of others where those are long enough, and drop moves nobody needs then.
-
-        Moves that meet many needs stay; what only the dropped moves used becomes free.
-        """
-        order = sorted(range(len(self.needs)), key=lambda i: (-self.needs[i].level, i))
-        kept: list[int] = []
-        for i in order:
-            need = self.needs[i]
-            for k in kept:
-                move = self.moves[k]
-                if move is not None and self._two_way(k) >= (need.sense == BOTH) and meets(need, move):
-                    self.put(i, move)
-                    break
-            else:
-                kept.append(i)
-
-    def _two_way(self, index: int) -> bool:
-        return self.needs[index].sense == BOTH
 
     def copy(self) -> Witnessed:
         other = Witnessed(self.problem, list(self.needs))

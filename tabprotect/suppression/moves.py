@@ -16,7 +16,6 @@ import scipy.sparse as sp
 
 from tabprotect.solve.lp import PersistentLP
 from tabprotect.suppression.preprocess import Reduced
-from tabprotect.suppression.problem import Requirement
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 BOTH = 2
@@ -192,11 +191,3 @@ class Router:
         y = np.zeros(self.problem.n)
         y[c] = (answer.x[: self.k] - answer.x[self.k :]) * r
         return clean(self.problem, y, both=both, scale=r)
-
-
-def proves(problem: Reduced, requirement: Requirement, moves: Any) -> bool:
-    """Whether signed moves (sparse, moves × groups) meet a requirement."""
-    steps = np.concatenate([[0.0], np.asarray(moves[:, [requirement.cell]].todense()).ravel()])
-    high, low = steps.max(), steps.min()
-    reach = high if requirement.sense > 0 else -low if requirement.sense < 0 else high - low
-    return bool(reach >= requirement.level * (1 - 1e-6))

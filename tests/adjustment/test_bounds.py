@@ -15,7 +15,6 @@ from tabprotect.adjustment.fixed import adjust_fixed
 from tabprotect.adjustment.flips import Directions, improve_by_flips
 from tabprotect.adjustment.model import columns, sense_model
 from tabprotect.adjustment.problem import Problem, make_problem
-from tabprotect.adjustment.spanning import spanning_rows
 from tabprotect.adjustment.windows import make_windows
 from tabprotect.solve import backend as backends
 from tabprotect.solve.stop import Stop
@@ -113,9 +112,9 @@ def test_directions_of_whole_numbers_stay_whole() -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (3, 4, 3), (2, 3, 2, 2)])
-def test_spanning_rows_have_full_rank(shape: tuple[int, ...]) -> None:
-    relations = sp.csr_array(cube(*shape).relations)
-    rows = spanning_rows(relations)
+def test_spanning_relations_have_full_rank(shape: tuple[int, ...]) -> None:
+    problem = make_problem(cube(*shape))
+    relations, rows = sp.csr_array(problem.relations), problem.spanning
     rank = np.linalg.matrix_rank(relations.toarray())
     assert np.linalg.matrix_rank(relations[rows].toarray()) == rank
     assert len(rows) <= relations.shape[0]

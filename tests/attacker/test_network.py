@@ -59,6 +59,30 @@ def test_flow_bounds_equal_lp_bounds(seed):
         assert abs(move[target]) == (found.decrease, found.increase)[side][target]
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_thousands_of_random_networks(part):
+    checked = 0
+    for seed in range(500):
+        rng = np.random.default_rng([part, seed])
+        nodes, arcs = int(rng.integers(2, 6)), int(rng.integers(2, 9))
+        tail = rng.integers(0, nodes, arcs)
+        head = (tail + rng.integers(1, nodes, arcs)) % nodes if nodes > 1 else tail
+        a = np.zeros((nodes, arcs))
+        a[head, np.arange(arcs)] = 1.0
+        a[tail, np.arange(arcs)] = -1.0
+        a *= rng.choice([-1.0, 1.0], (nodes, 1))  # the signs of relations say nothing
+        network = network_of(a)
+        assert network is not None
+        down, up = rng.integers(0, 9, (2, arcs)).astype(float)
+        up[rng.random(arcs) < 0.2] = np.inf
+        low, high = by_lp(a[:, network.columns], down, up)
+        found = network_bounds(network, down, up)
+        np.testing.assert_allclose(found.decrease, low, atol=1e-7)
+        np.testing.assert_allclose(found.increase, high, atol=1e-7)
+        checked += arcs
+    assert checked > 2000
+
+
 def test_verdict_mode_stops_at_the_need_and_leaves_out_the_rest():
     a = cube_relations([Dimension(f"d{k}", h) for k, h in enumerate(SHAPES[0])])
     network = network_of(a)

@@ -122,6 +122,16 @@ def test_exit_codes(cells: Path, tmp_path: Path) -> None:
     assert call("--version").stdout.strip() == f"tabprotect {tp.__version__}"
 
 
+@pytest.mark.parametrize("command", ["protect", "round", "adjust"])
+def test_files_with_true_values_are_not_written_as_published(command: str, cells: Path, tmp_path: Path) -> None:
+    more = ["--base", "3"] if command == "round" else []
+    words = ["--by", "size", "--by", "industry", "--value", "n", "--freq", "n", "--rule", "threshold(2)", *more]
+    done = call(command, cells, *words, "--out", tmp_path / "published.jj")
+    assert done.returncode == 2
+    assert "true values" in done.stderr
+    assert not (tmp_path / "published.jj").exists()
+
+
 def test_solve_is_a_back_end_for_jj_files(tmp_path: Path) -> None:
     table = tp.examples.d272().mark(tp.rules.Threshold(2))
     tp.write_jj(table, tmp_path / "in.jj")

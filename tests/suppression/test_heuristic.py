@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tabprotect.linalg.independent import independent_rows
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import exact, heuristic
 from tabprotect.suppression.heuristic_library import Library
@@ -15,7 +16,7 @@ from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import Merging
 from tabprotect.suppression.heuristic_state import witnessed
 from tabprotect.suppression.moves import BOTH, Move, Need, Router, meets
-from tabprotect.suppression.preprocess import independent_rows, reduce
+from tabprotect.suppression.preprocess import reduce
 from tabprotect.suppression.problem import Pattern, Problem, Requirement
 from tabprotect.suppression.settle import settle
 from tabprotect.table.cube import cube_relations, fill_margins
