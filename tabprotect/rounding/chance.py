@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tabprotect.rounding.cycles import unbiased_by_cycles
 from tabprotect.rounding.grid import Grid
 from tabprotect.rounding.integer import nearest_by_program
-from tabprotect.rounding.network import nearest_by_flow, unbiased_by_cycles
+from tabprotect.rounding.network import nearest_by_flow
 from tabprotect.solve.stop import Stop
 from tabprotect.table.graph import Network
 from tabprotect.types import FloatArray, IntArray

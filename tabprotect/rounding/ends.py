@@ -40,43 +40,50 @@ def plain_network(matrix: Any, moving: BoolArray) -> Network | None:
 def _ends(ptr, col, coef, n):
     """Whether every cell has at most two entries ±1 and the rows can be given signs that make them opposite; tails and heads."""
     m = len(ptr) - 1
-    one, two = np.full(n, m, np.int32), np.full(n, m, np.int32)
-    up_one, up_two = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    # both relations of a cell lie together, as the row and whether the entry is positive in the last bit; 2m is the ground
+    ends = np.full((n, 2), 2 * m, np.int32)
+    tail, head = np.empty(n, np.int32), np.empty(n, np.int32)
     for r in range(m):
         for k in range(ptr[r], ptr[r + 1]):
             c, v = col[k], coef[k]
             if v == 0.0:
                 continue
-            if abs(v) != 1.0 or two[c] < m:
-                return False, one, two
-            if one[c] == m:
-                one[c], up_one[c] = r, v > 0
-            else:
-                two[c], up_two[c] = r, v > 0
-    turn = np.zeros(m, np.int8)
-    stack = np.empty(m, np.int64)
-    for root in range(m):
-        if turn[root] != 0:
-            continue
-        turn[root], stack[0], size = 1, root, 1
-        while size > 0:
-            size -= 1
-            r = stack[size]
-            for k in range(ptr[r], ptr[r + 1]):
-                c = col[k]
-                if coef[k] == 0.0 or two[c] == m:
-                    continue
-                other = two[c] if one[c] == r else one[c]
-                wanted = -turn[r] if up_one[c] == up_two[c] else turn[r]
-                if turn[other] == 0:
-                    turn[other] = wanted
-                    stack[size] = other
-                    size += 1
-                elif turn[other] != wanted:
-                    return False, one, two
+            if abs(v) != 1.0 or ends[c, 1] < 2 * m:
+                return False, tail, head
+            ends[c, 0 if ends[c, 0] == 2 * m else 1] = 2 * r + (v > 0)
+    # sets of relations joined by cells, each with a sign against the first of its set: bit 0 says turned
+    root, turned = np.arange(m), np.zeros(m, np.bool_)
     for c in range(n):
-        # a positive entry enters the node; what has one relation only goes to or comes from the ground, m
-        if one[c] < m and up_one[c] != (turn[one[c]] > 0):
-            continue  # leaves the first: tail already
-        one[c], two[c] = two[c], one[c]
-    return True, one, two
+        if ends[c, 1] == 2 * m:
+            continue
+        one, two = ends[c, 0] >> 1, ends[c, 1] >> 1
+        a, b = _first(root, turned, one), _first(root, turned, two)
+        differ = (ends[c, 0] & 1) == (ends[c, 1] & 1)  # entries of one sign: one of the relations has to be turned
+        if a == b:
+            if (turned[one] != turned[two]) != differ:
+                return False, tail, head
+        else:
+            root[b] = a
+            turned[b] = (turned[one] != turned[two]) != differ
+    for r in range(m):
+        _first(root, turned, r)
+    for c in range(n):
+        # a positive entry enters the node; what has one relation only goes to or comes from the ground
+        one, two = ends[c, 0] >> 1, ends[c, 1] >> 1
+        enters = one < m and ((ends[c, 0] & 1) == 1) != turned[one]
+        tail[c], head[c] = (two, one) if enters else (one, two)
+    return True, tail, head
+
+
+@numba.njit(cache=True, inline="always")
+def _first(root, turned, r):
+    """The first relation of r's set; afterwards r points to it, with the sign it has against it."""
+    top, sign = r, False
+    while root[top] != top:
+        sign ^= turned[top]
+        top = root[top]
+    while root[r] != top and r != top:
+        after, rest = root[r], sign != turned[r]
+        root[r], turned[r] = top, sign
+        r, sign = after, rest
+    return top

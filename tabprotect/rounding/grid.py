@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-untyped-def"
 """The rounding problem in steps of the base: which multiples each cell may take, how far each is, and how cells must add up."""
 
 from __future__ import annotations
@@ -5,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 
@@ -46,7 +48,7 @@ class Grid:
         return np.clip(np.floor(self.target + 0.5 + CLOSE), self.low, self.high).astype(np.int64)
 
     def cost(self, x: IntArray) -> float:
-        return float(self.weight @ np.abs(x - self.target))
+        return float(_distance(self.weight, x, self.target))
 
     def values(self, x: IntArray) -> FloatArray:
         """Published values of a choice of steps; added to the origin in steps, so that whole numbers stay whole."""
@@ -62,8 +64,11 @@ class Grid:
 
     def additive(self, x: IntArray) -> bool:
         """Whether the relations hold."""
+        off = np.abs(self.matrix @ x.astype(float) - self.rhs)
+        if (off <= CLOSE).all():  # whole numbers: nothing to allow for
+            return True
         scale = np.abs(self.matrix) @ np.abs(x) + np.abs(self.rhs) + 1.0
-        return bool(np.all(np.abs(self.matrix @ x - self.rhs) <= CLOSE * scale))
+        return bool(np.all(off <= CLOSE * scale))
 
     def constant(self, leaves: Leaves) -> FloatArray:
         """What each total has beyond the steps of its inner cells: the inner cells' origins, in steps of the total."""
@@ -96,14 +101,7 @@ def make_grid(
     """
     a = table.values
     kept = np.zeros(table.n_cells, bool) if exact is None else exact
-    steps = a / base
-    near = np.rint(steps)
-    steps = np.where(np.abs(steps - near) <= CLOSE * np.maximum(1.0, np.abs(steps)), near, steps)
-    floor = np.floor(steps)
-    # the residue first: of whole numbers it is exact, a difference of large quotients is not
-    target = np.where(kept | (steps == floor), 0.0, (a - floor * base) / base)
-    origin = np.where(kept, a, floor * base)
-    high = (target > 0).astype(np.int64)
+    target, origin, high = _places(a, base, kept)
     low = np.zeros(table.n_cells, np.int64)
     if not zero_restricted:
         on_grid = (target == 0) & ~kept
@@ -113,6 +111,33 @@ def make_grid(
     weight = base if weights is None else base * weights
     matrix, rhs, unit = _relations(table, base, origin, kept)
     return Grid(matrix, rhs, origin, base, target, low, high, weight, unit)
+
+
+@numba.njit(cache=True)
+def _places(values, base, kept):
+    """Where every value lies between its multiples (0 ≤ target < 1), the multiple below it, and how many steps up are allowed."""
+    n = len(values)
+    target, origin, high = np.zeros(n), values.copy(), np.zeros(n, np.int64)
+    for i in range(n):
+        if kept[i]:
+            continue
+        steps = values[i] / base[i]
+        near = np.rint(steps)
+        on_grid = abs(steps - near) <= CLOSE * max(1.0, abs(steps))
+        below = near if on_grid else np.floor(steps)
+        origin[i] = below * base[i]
+        # the residue first: of whole numbers it is exact, a difference of large quotients is not
+        target[i] = 0.0 if on_grid or below == steps else (values[i] - origin[i]) / base[i]
+        high[i] = target[i] > 0
+    return target, origin, high
+
+
+@numba.njit(cache=True)
+def _distance(weight, x, target):
+    total = 0.0
+    for i in range(len(x)):
+        total += weight[i] * abs(x[i] - target[i])
+    return total
 
 
 def _relations(table: Table, base: FloatArray, origin: FloatArray, exact: BoolArray) -> tuple[Any, FloatArray, bool]:

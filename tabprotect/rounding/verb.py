@@ -103,8 +103,9 @@ def round_table(
     with interruptible(stop):
         found = _choose(grid, method, together, kept, stop, backend=backend, gap=gap, seed=seed)
     values = grid.values(found.x)
-    _recheck(table, grid, found, values, together)
-    info = _details(table, grid, found, values, kept, method, zero_restricted)
+    off = np.abs(table.relations @ values - table.rhs)
+    _recheck(table, grid, found, values, off, together)
+    info = _details(table, grid, found, values, off, kept, method, zero_restricted)
     if audit != "none":
         info |= _audited(table, values, info, audit, stop, executor)
     return Protected(
@@ -146,12 +147,12 @@ def _choose(
             draw(grid, probability, seed), floor, "feasible", "independent draws", unbiased=method == "unbiased"
         )
     moving = grid.low < grid.high
-    # in a network table no cell is in many relations; looking for a network elsewhere is a waste
-    entries = np.bincount(grid.matrix.indices, minlength=grid.n) if grid.matrix.nnz else np.zeros(1)
-    fits = grid.unit and entries.max() <= 4 and int((grid.high - grid.low).sum()) <= MOST_STEPS
     network = None
-    if fits and moving.any():
-        network = plain_network(grid.matrix, moving) or network_of(grid.matrix, moving)
+    if grid.unit and moving.any() and int((grid.high - grid.low).sum()) <= MOST_STEPS:
+        network = plain_network(grid.matrix, moving)
+        # in a network table no cell is in many relations; looking for a network elsewhere is a waste
+        if network is None and np.bincount(grid.matrix.indices, minlength=grid.n).max() <= 4:
+            network = network_of(grid.matrix, moving)
     how = "integer program" if network is None else "flow"
     if method in ("controlled", "small") and network is not None:
         x, bound = nearest_by_flow(grid, network, seed=seed)
@@ -169,7 +170,7 @@ def _choose(
     return _Outcome(answer.x, answer.bound, "optimal" if answer.optimal else "feasible", how, answer.widened)
 
 
-def _recheck(table: Table, grid: Grid, found: _Outcome, values: FloatArray, additive: bool) -> None:
+def _recheck(table: Table, grid: Grid, found: _Outcome, values: FloatArray, off: FloatArray, additive: bool) -> None:
     """Plain arithmetic on what is to be published: multiples, adjacency, relations. A failure is a fault of a solver or of this package."""
     room = found.widened
     if (found.x < grid.low - room).any() or (found.x > grid.high + room).any():
@@ -180,19 +181,24 @@ def _recheck(table: Table, grid: Grid, found: _Outcome, values: FloatArray, addi
         return
     if not grid.additive(found.x):
         raise Unsafe("the rounded table does not add up")
-    off = np.abs(table.relations @ values - table.rhs)
     size = np.abs(values).max(initial=1.0)
     if (off > 1e-9 * size * max(1, table.n_relations) ** 0.5 + 1e-9).any():
         raise Unsafe(f"the rounded table does not add up in {table.describe_relation(int(off.argmax()))}")
 
 
 def _details(
-    table: Table, grid: Grid, found: _Outcome, values: FloatArray, kept: BoolArray, method: str, zero_restricted: bool
+    table: Table,
+    grid: Grid,
+    found: _Outcome,
+    values: FloatArray,
+    off: FloatArray,
+    kept: BoolArray,
+    method: str,
+    zero_restricted: bool,
 ) -> dict[str, Any]:
     """What the result tells beside the values; nothing here is a true value of a cell."""
     change = np.abs(values - table.values)
     beyond = np.flatnonzero((found.x < grid.low) | (found.x > grid.high))
-    off = np.abs(table.relations @ values - table.rhs)
     broken = off > 1e-9 * max(1.0, float(np.abs(values).max(initial=0.0)))
     info: dict[str, Any] = {
         "base": grid.base
