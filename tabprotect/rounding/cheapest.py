@@ -143,7 +143,8 @@ def _distances(start, end, out, to, cost, room, left, price, distance):
             missing += 1
     reached = False
     while heap and missing > 0:
-        d, u = heapq.heappop(heap)
+        d, node = heapq.heappop(heap)
+        u = int(node)
         if d > distance[u]:
             continue
         last = d
