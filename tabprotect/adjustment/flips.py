@@ -85,7 +85,7 @@ def improve_by_flips(
     if not np.isfinite(cost):
         return z
     best, best_cost = lp.sense.copy(), cost
-    near = _neighbours(problem)
+    near = neighbours(problem)
     rng = np.random.default_rng(seed)
     failures = 0
     while failures < most_failures and not stop.done and best_cost - bound > gap * abs(best_cost):
@@ -135,7 +135,7 @@ def _descend(lp: Directions, sense: IntArray, free: BoolArray) -> float:
     return cost
 
 
-def _neighbours(problem: Problem) -> Any:
+def neighbours(problem: Problem) -> Any:
     """Sensitive cells that share a relation."""
     part = abs(sp.csc_array(problem.relations)[:, problem.sensitive])
     return sp.csr_array(part.T @ part)

@@ -20,6 +20,7 @@ from tabprotect.adjustment.flips import improve_by_flips
 from tabprotect.adjustment.model import changes, columns, sense_model
 from tabprotect.adjustment.problem import Problem
 from tabprotect.adjustment.reduce import reduce_problem
+from tabprotect.adjustment.regions import REGION, cross, improve_by_regions
 from tabprotect.adjustment.senses import balanced_senses
 from tabprotect.solve import backend as backends
 from tabprotect.solve.highs import Highs
@@ -81,11 +82,13 @@ def _search(
     if norm == "l2":
         return _by_flips(problem, best, bound, network, stop, gap, seed)
     if best is not None and norm == "l1" and size <= WHOLE:
-        best = improve_by_flips(problem, best, stop.part(0.25), bound=bound, gap=gap, seed=seed)
+        # many directions are left to the regions, which come later and get further
+        share = 0.05 if len(problem.sensitive) > 2 * REGION else 0.25
+        best = improve_by_flips(problem, best, stop.part(share), bound=bound, gap=gap, seed=seed)
     limit = np.inf if best is None else problem.cost(best, norm)
     model = None
     if size <= RELAXED and not stop.done:
-        model, raised = _relaxation(problem, norm, limit, stop.part(0.5), goal=limit * (1 - max(gap, 1e-9)))
+        model, raised = _relaxation(problem, norm, limit, stop.part(0.35), goal=limit * (1 - max(gap, 1e-9)))
         bound = max(bound, raised)
     if best is not None and _close(limit, bound, gap):
         return _done(problem, best, norm, bound, "start")
@@ -93,7 +96,9 @@ def _search(
         if model is None:
             model = sense_model(problem, norm, limit=limit, floor=least_moves(problem, norm))
         if best is None or model.matrix.nnz <= PER_SECOND * stop.left:
-            return _by_program(problem, model, norm, best, bound, stop, gap, backend, seed)
+            if norm != "l1" or len(problem.sensitive) <= 2 * REGION:
+                return _by_program(problem, model, norm, best, bound, stop, gap, backend, seed)
+            return _by_parts(problem, model, best, bound, stop, gap, backend, seed)
     # a block does not see the balance of the whole table
     if norm == "l1" and len(problem.sensitive) > BLOCK_SENSITIVE and not problem.balanced:
         best = improve_by_blocks(problem, best, stop, bound=bound, gap=gap, seed=seed)
@@ -174,6 +179,25 @@ def _by_program(
     if candidate is None or (best is not None and problem.cost(best, norm) < problem.cost(candidate, norm)):
         candidate = best
     return None if candidate is None else _done(problem, candidate, norm, bound, "integer program")
+
+
+def _by_parts(
+    problem: Problem,
+    model: LinearModel,
+    best: FloatArray | None,
+    bound: float,
+    stop: Stop,
+    gap: float,
+    backend: str,
+    seed: int,
+) -> Adjusted | None:
+    """Many directions: the whole integer program for the bound and a new table, then better tables from that and the one before."""
+    found = _by_program(problem, model, "l1", best, bound, stop.part(0.7), gap, backend, seed)
+    if found is None or _close(found.cost, found.bound, gap) or stop.done:
+        return found
+    z = found.z if best is None else cross(problem, model, found.z, best, stop.part(0.25), seed)
+    z = improve_by_regions(problem, model, z, stop, bound=found.bound, gap=gap, seed=seed)
+    return _done(problem, z, "l1", found.bound, "integer program")
 
 
 def improve_by_blocks(

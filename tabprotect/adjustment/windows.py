@@ -36,8 +36,8 @@ class Window:
     def __init__(self, problem: Problem, relations: Any, hot: IntArray, need: FloatArray) -> None:
         self.n = problem.n
         self.cells: IntArray = np.unique(relations.indices)
-        part = sp.csr_array(relations[:, self.cells])
-        k, place = len(self.cells), np.searchsorted(self.cells, hot)
+        part, self.gather, place = _gathered(sp.csr_array(relations[:, self.cells]), np.searchsorted(self.cells, hot))
+        k = part.shape[1]
         choices = [(1, *rest) for rest in product((1, -1), repeat=len(hot) - 1)]
         c = len(choices)
         signs = np.array(choices)  # choice × sensitive cell
@@ -76,7 +76,7 @@ class Window:
         """An inequality (coefficients of t, right-hand side) that t violates, or None."""
         if self.lp is None:
             self.lp = WarmLP(self.model)
-        mine = t[self.cells]
+        mine = self.gather @ t[self.cells]
         self.lp.set_row_lower(self.first, -mine)
         # growth in proportion to t, and a little for cells that do not move at all
         self.lp.set_column(self.theta, self.first, mine + 0.02)
@@ -84,12 +84,33 @@ class Window:
         if not LEAST < value < np.inf:
             return None
         duals = self.lp.duals
-        alpha = np.maximum(duals[self.first : self.first + len(self.cells)], 0.0)
+        alpha = np.maximum(duals[self.first : self.first + len(mine)], 0.0)
         alpha[alpha < 1e-9] = 0.0
+        alpha = alpha @ self.gather
         used = np.flatnonzero(alpha)
         row = sp.csr_array((alpha[used], (np.zeros(len(used), int), self.cells[used])), shape=(1, self.n))
         # less than the dual says, by more than the solver's tolerance can be wrong
         return row, float(duals[-1]) * (1 - 1e-6)
+
+
+def _gathered(part: sp.csr_array, hot: IntArray) -> tuple[sp.csr_array, sp.csr_array, IntArray]:
+    """The window with fewer variables: cells that are in one of its relations only stand for each other there.
+
+    All that counts of them is the sum of their changes, which can be anything up to the sum of their |coefficient|·t. Returned are the smaller relations, the matrix that sums t, and the
+    new places of the sensitive cells.
+    """
+    columns = sp.csc_array(part)
+    single = np.diff(columns.indptr) == 1
+    single[hot] = False
+    kept, spare = np.flatnonzero(~single), np.flatnonzero(single)
+    line, size = columns[:, spare].indices, np.abs(columns[:, spare].data)
+    rows, group = np.unique(line, return_inverse=True)
+    k, g = len(kept), len(rows)
+    gather = sp.csr_array(
+        (np.r_[np.ones(k), size], (np.r_[np.arange(k), k + group], np.r_[kept, spare])), shape=(k + g, part.shape[1])
+    )
+    sums = sp.csr_array((np.ones(g), (rows, np.arange(g))), shape=(part.shape[0], g))
+    return sp.csr_array(sp.hstack([columns[:, kept], sums], format="csr")), gather, np.searchsorted(kept, hot)
 
 
 def make_windows(problem: Problem, most: int, *, wide: bool = False) -> list[Window]:

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.errors import Infeasible, Unsafe
+from tabprotect.rounding.bound import priced_bound
 from tabprotect.rounding.grid import Grid
-from tabprotect.rounding.search import Leaves, anneal, outside
+from tabprotect.rounding.search import HOPELESS, Leaves, anneal, outside
 from tabprotect.solve import backend as backends
 from tabprotect.solve.highs import Highs
 from tabprotect.solve.model import LinearModel
@@ -33,6 +34,8 @@ SMALL = 300
 MIDDLE = 5_000
 # largest relaxation (coefficients of the relations) that is solved to start from
 RELAXED = 60_000
+# sweeps of the slowest annealing
+SLOWEST = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,7 @@ def nearest_by_program(
         if excess == 0:
             return _improve(grid, start, bound, stop, backend, gap, seed)
         if grid.n > MIDDLE and not (outside(grid, start) & kept).any():
-            return Rounded(start, bound, False, _jump(grid, start))
+            return _jumping(grid, leaves, start, kept, stop, seed, quick)
     found = _program(grid, None, stop.part(0.5), backend, gap, seed)
     if isinstance(found, Rounded):
         return found
@@ -101,16 +104,43 @@ def _annealed(grid: Grid, leaves: Leaves, stop: Stop, seed: int, quick: bool) ->
             bound = max(bound, result.objective * (1 - 1e-7))
             if result.x.size == grid.n:
                 first = np.rint(result.x).astype(np.int64)
+    if first is None and not quick:
+        bound = max(bound, priced_bound(grid, 1.1 * bound, stop.part(0.1)))
     # slow cooling is worth more than a new start, but a small table goes to the integer program anyway
     sweeps = 100 if quick else 2_000 if MIDDLE < grid.n <= LARGE else 400
     best, best_excess = anneal(grid, leaves, stop, seed=seed, sweeps=sweeps, start=first)
     for more in range(1, 1 if quick or grid.n > LARGE else 4):
-        if stop.done:
+        if stop.done or best_excess > HOPELESS * len(leaves.total):
             break
         x, excess = anneal(grid, leaves, stop, seed=seed + more, sweeps=sweeps, start=first)
         if (excess, grid.cost(x)) < (best_excess, grid.cost(best)):
             best, best_excess = x, excess
     return best, best_excess, bound
+
+
+def _jumping(
+    grid: Grid, leaves: Leaves, start: IntArray, kept: BoolArray, stop: Stop, seed: int, quick: bool
+) -> Rounded:
+    """Annealed again with one more multiple allowed to the totals (two, four), as slowly as the time allows; the nearest with the least jump."""
+    best, inner, sweeps = start, kept.copy(), 100 if quick else 400
+    inner[leaves.leaf] = True
+    search = stop.part(0.8)
+    for steps in (1, 2, 4):
+        if steps > max(1, _jump(grid, best)) or search.done:
+            break
+        wide, began = grid.widened(steps, inner), search.seconds
+        x, excess = anneal(wide, leaves, search, seed=seed, sweeps=sweeps)
+        while excess == 0 and not quick and sweeps < SLOWEST and search.left > 5 * (search.seconds - began):
+            best = min(best, x, key=lambda point: (_jump(grid, point), grid.cost(point)))
+            sweeps, began = 4 * sweeps, search.seconds
+            x, excess = anneal(wide, leaves, search, seed=seed, sweeps=sweeps)
+        best = min(best, x, key=lambda point: (_jump(grid, point), grid.cost(point)))
+        if _jump(grid, best) <= steps:
+            break
+    jump = _jump(grid, best)
+    bound = priced_bound(grid.widened(jump, kept), grid.cost(best), stop)
+    stop.tell("jumps", cost=grid.cost(best), bound=bound)
+    return Rounded(best, max(bound, _floor(grid)), False, jump)
 
 
 def _floor(grid: Grid) -> float:

@@ -23,6 +23,8 @@ from tabprotect.solve.stop import Stop
 from tabprotect.types import BoolArray, IntArray
 
 STAGES = 60
+# when the totals leave their range by more than this share of their number, another attempt does not mend it
+HOPELESS = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,14 @@ class Leaves:
 
 
 def anneal(
-    grid: Grid, leaves: Leaves, stop: Stop, *, seed: int = 0, sweeps: int = 400, start: IntArray | None = None
+    grid: Grid,
+    leaves: Leaves,
+    stop: Stop,
+    *,
+    seed: int = 0,
+    sweeps: int = 400,
+    start: IntArray | None = None,
+    attempts: int = 12,
 ) -> tuple[IntArray, int]:
     """Steps of all cells, additive, and by how many bases in all they leave the allowed range (0: every cell is adjacent).
 
@@ -76,24 +85,25 @@ def anneal(
     arrays = _arrays(grid, leaves, inner, sums, free)
     scale = float(np.median(grid.weight[leaves.leaf][free]))
     dearest = 20 * float(grid.weight.max())
-    for attempt in range(12):
+    looks = 0 if start is not None else 3
+    for attempt in range(attempts):
         for k in range(STAGES):
             share = k / (STAGES - 1)
             if start is None:
-                heat, penalty = 0.3 * 0.1**share / (1 + attempt), 0.2 * 10**share * (1 + 0.5 * attempt)
+                heat, penalty = 0.3**share / (1 + attempt), 0.2 * 10**share * (1 + attempt)
             else:
                 heat, penalty = 0.1 * 0.4**share * (1 + 0.5 * attempt), 0.2 * 10**share * (1 + attempt)
             heat, penalty = scale * heat, scale * penalty
-            _anneal(*arrays, max(1, sweeps * len(free) // STAGES), heat, penalty, rng)
+            _anneal(*arrays, max(1, sweeps * len(free) // STAGES), heat, penalty, looks, rng)
             stop.tell("annealing", done=attempt * STAGES + k)
             if stop.done:
                 break
-        _anneal(*arrays, 4 * len(free), 1e-9 * scale, dearest, rng)
+        _anneal(*arrays, 4 * len(free), 1e-9 * scale, dearest, looks, rng)
         excess, point = _excess(grid, leaves, sums), _joined(grid, leaves, inner, sums)
         cost = grid.cost(point)
         if (excess, cost) < (best_excess, best_cost):
             best, best_excess, best_cost = point, excess, cost
-        if best_excess == 0 or stop.done:
+        if best_excess == 0 or stop.done or best_excess > HOPELESS * len(leaves.total):
             break
     return best, best_excess
 
@@ -173,6 +183,7 @@ def _anneal(
     steps,
     heat,
     penalty,
+    looks,
     rng,
 ):
     n = len(free)
@@ -187,8 +198,12 @@ def _anneal(
         change += _shift(a, step, sums, tlow, thigh, ttarget, tweight, ptr, col, coef, penalty)
         b = -1
         if rng.random() < 0.8 and ptr[a + 1] > ptr[a]:
-            # the partner from one of the totals of a, so that this total keeps its sum
+            # the partner from one of the totals of a, so that this total keeps its sum; from a small one, so that they share more
             i = col[ptr[a] + int(rng.random() * (ptr[a + 1] - ptr[a]))]
+            for _look in range(looks):
+                j = col[ptr[a] + int(rng.random() * (ptr[a + 1] - ptr[a]))]
+                if dptr[j + 1] - dptr[j] < dptr[i + 1] - dptr[i]:
+                    i = j
             size = dptr[i + 1] - dptr[i]
             for _try in range(8):
                 c = dcol[dptr[i] + int(rng.random() * size)]

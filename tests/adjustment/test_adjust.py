@@ -335,4 +335,4 @@ def test_large_reference_values(shared: Path, name: str) -> None:
     promises_kept(free)
     if row["cta_l1_free"]:
         assert free.objective <= float(row["cta_l1_free"]) * (1 + 1e-6) or free.gap <= 0.01
-    assert free.gap <= (0.03 if name == "two5in6" else 0.01)
+    assert free.gap <= 0.01
