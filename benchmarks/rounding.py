@@ -61,7 +61,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     quick = parser.parse_args().quick
     flat = Hierarchy.flat
-    tp.round(cube([flat(range(6)), flat(range(6))]), base=5)  # compile
+    for method in ("controlled", "unbiased"):  # compile
+        tp.round(cube([flat(range(6)), flat(range(6))]), base=5, method=method)
     tp.round(cube([flat(range(8))] * 3), base=5, time_limit=5)
     rows = []
     side = 200 if quick else 1000

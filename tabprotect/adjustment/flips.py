@@ -4,7 +4,7 @@ With all directions given, L1 is a linear program, and turning one cell changes 
 where a new program takes a second). The cost is convex in the change of a single cell, so the reduced cost of a cell at its level gives a *lower* bound of the cost after turning it:
 most turns are known to be useless without being tried. Local optima are left by turning a few neighbouring cells at once.
 
-On the public instance two5in6 this takes the cost from 72.7 to 67.5 in ten seconds; integer programs of neighbourhoods did not improve it at all.
+On the public instance two5in6 this takes the cost from 72.7 to 67.5 in ten seconds; integer programs of blocks in which all other cells stay did not improve it at all.
 
 Reference: H. R. Lourenço, O. C. Martin and T. Stützle, "Iterated local search", Handbook of Metaheuristics (2003).
 """

@@ -2,7 +2,7 @@
 
 From three dimensions on an additive table of adjacent multiples need not exist (and deciding it is NP-complete), so three things are tried in turn: the
 annealing over inner cells (`search`), the integer program with that start, and, when both say no, the same with one more multiple allowed
-on each side, at a price that makes such jumps as few as possible.
+on each side: by the integer program at a price that makes such jumps few, in large tables by annealing, where jumps cost their distance.
 
 References: L. H. Cox, "On properties of multi-dimensional statistical tables", J. Statist. Plann. Inference 117 (2003); J. J. Salazar-González,
 "Controlled rounding and cell perturbation", Math. Programming 105 (2006).
