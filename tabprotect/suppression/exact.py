@@ -97,9 +97,9 @@ def _search(
     if merging:
         again = functools.partial(solve, tree=tree, merging=False)
         # small problems are for the tree to finish; larger ones gain more from better patterns than from a few nodes
-        share, rounds = (0.75, 10**9) if problem.n > SMALL else (0.3, 2)
+        share, patience = (0.6, 40) if problem.n > SMALL else (0.3, 10)
         bound = root.lift(root.bound)
-        state = search_core(state, root.x, root.reduced, again, stop.part(share), seed, bound, rounds)
+        state = search_core(state, root.x, root.reduced, again, stop.part(share), seed, bound, patience)
     info["open"] = root.fix(state.cost)
     finder = heuristic_mip.Search(state, root.x, stop.part(0.3), seed, closed=root.master.fixed_out)
     finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=15)

@@ -40,7 +40,7 @@ class Tree:
         self.problem = root.problem
         self.neighbourhoods = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)
         self.searched, self.injected = 0.0, state.cost
-        self.turn, self.share, self.started = 0, 0.5, stop.seconds
+        self.turn, self.share, self.started = 0, 0.2, stop.seconds
         self.model = pyscipopt.Model("suppression")
         self._parameters(seed)
         self.vars: dict[int, Any] = {}
@@ -58,6 +58,11 @@ class Tree:
         m.setParam("misc/allowweakdualreds", False)
         m.setParam("presolving/maxrounds", 0)
         m.setParam("separating/maxroundsroot", 30)
+        m.setParam("separating/maxrounds", 2)  # nodes are worth more than a few more cuts in each
+        m.setParam(
+            "nodeselection/bfs/stdpriority", 1_000_000
+        )  # patterns come from elsewhere: the tree is for the bound
+        m.setParam("branching/relpscost/initcand", 20)
         m.setHeuristics(self.kind.SCIP_PARAMSETTING.OFF)
 
     def _build(self) -> None:
@@ -162,7 +167,7 @@ class Tree:
             cuts = heuristic_mip.useful(self.root.pool.cuts) if cuts is None else cuts
             gained = self.neighbourhoods.once(cuts)
             self.searched += self.stop.seconds - start
-            self.share = min(0.8, self.share * 1.5) if gained else max(0.1, self.share * 0.99)
+            self.share = min(0.8, self.share * 1.5) if gained else max(0.05, self.share * 0.97)
             if gained:
                 self.stop.tell("tree", cost=self.state.cost, bound=self.root.lift(min(self.bound, self.state.cost)))
         return self.state.cost < self.injected and self.inject(finder)

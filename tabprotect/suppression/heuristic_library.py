@@ -79,6 +79,16 @@ class Library:
         best = int(able[np.argmin(cost[able])])
         return (self._scaled(best, index), float(cost[best])) if cost[best] < _BARRED else None
 
+    def near(self, price: FloatArray, rng: np.random.Generator, count: int) -> list[Move]:
+        """Moves that cost little at these prices, but something; chance decides among the cheap ones."""
+        self._ready()
+        if not len(self.moves):
+            return []
+        cost = self._matrix @ price
+        some = np.flatnonzero(cost > 0)
+        order = np.argsort(cost[some] * rng.uniform(0.2, 1.8, len(some)), kind="stable")
+        return [self.moves[k] for k in some[order[:count]]]
+
     def _scaled(self, k: int, index: int) -> Move:
         """The move itself where it is long enough (many needs can then share one proof), else as long as the need asks for."""
         need, move = self.needs[index], self.moves[k]

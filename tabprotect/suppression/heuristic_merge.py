@@ -1,7 +1,7 @@
-"""Many good patterns, and the best pattern inside the union of some of them.
+"""Many good patterns, and the best pattern inside the span of the moves of some of them.
 
-Starts guided by the linear relaxation (cells it hides are cheap) and disturbed at random descend to patterns that differ; the union of a few
-of them is a small table on which the exact method gets further. What it finds is good for the whole table, and joins the others.
+Starts guided by the linear relaxation (cells it hides are cheap) and disturbed at random descend to patterns that differ; what the moves of
+two or three of them span has few dimensions, and its cheapest subspace is found in milliseconds (`flats`). It joins the others.
 
 D. Applegate, R. Bixby, V. Chvátal and W. Cook, "Finding tours in the TSP" (1999), for tour merging, from which the idea is taken.
 """
@@ -15,6 +15,7 @@ import numpy as np
 
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.heuristic import rebuild
+from tabprotect.suppression.heuristic_combine import WIDE, combine, neighbours
 from tabprotect.suppression.heuristic_library import Library
 from tabprotect.suppression.heuristic_local import improve, reroute
 from tabprotect.suppression.heuristic_state import Witnessed, witnessed
@@ -25,10 +26,15 @@ from tabprotect.suppression.settle import settle
 from tabprotect.types import FloatArray
 
 Exact = Callable[[Problem, Stop, int, Pattern], Pattern]
-BROOD = 3
-"""New patterns before each merging."""
 PARENTS = (3, 5, 4)
-"""How many of the best patterns are merged, in turn."""
+"""How many of the best patterns the exact method takes the union of, in turn."""
+PATIENCE = (80, 10, 25)
+"""Steps without gain before a descent ends, in turn: long ones find good patterns, short ones different ones."""
+GRAFTS = (4, 8, 14)
+"""Known moves that are combined with the best pattern at a time, in turn."""
+TRIES = 100
+KEPT = 12
+"""Patterns to combine with."""
 
 
 def search_core(
@@ -39,7 +45,7 @@ def search_core(
     stop: Stop,
     seed: int,
     bound: float,
-    rounds: int,
+    patience: int,
 ) -> Witnessed:
     """Improve and merge on the core of the problem: the cells whose reduced costs in the relaxation are low.
 
@@ -63,72 +69,117 @@ def search_core(
         single = rebuild(start, range(len(start.needs) - 1, -1, -1), stop.part(0.4), seed, inside)
         start = single if single.cost <= start.cost else start
     improve(start, Router(inner), stop.part(0.15), seed, patience=150, bound=bound)
-    best = Merging(start, guide, exact, stop, seed).run(bound, rounds)
+    best = Merging(start, guide, exact, stop, seed).run(bound, patience)
     found = witnessed(problem, best.pattern(bound=0.0))
     return found if found is not None and found.cost < state.cost else state
 
 
 class Merging:
-    """The best patterns so far, in order of cost; ``exact`` solves the problem on their union."""
+    """The best patterns so far, in order of cost, and how they are combined."""
 
     def __init__(self, state: Witnessed, guide: FloatArray, exact: Exact, stop: Stop, seed: int) -> None:
         self.problem, self.guide, self.exact = state.problem, guide, exact
         self.stop, self.seed = stop, seed
         self.router = Router(state.problem)
         self.best: list[Witnessed] = [state]
-        self.tried: set[bytes] = set()
+        self.rng = np.random.default_rng([seed, 1])
+        self.library = Library(self.problem, list(state.needs), most=3000)
+        self.size = len(state.needs)
         self.born = 0
+        self.tried: set[bytes] = set()
 
-    def run(self, bound: float, rounds: int) -> Witnessed:
-        """Until the stop, the bound, or three rounds in a row that bring nothing."""
-        idle = 0
-        for turn in range(rounds):
-            before, part = self.best[0].cost, self.stop.part(0.3)
-            for _ in range(BROOD):
-                if self._over(bound):
-                    return self.best[0]
-                self._keep(self.descend())
-                if part.done:
-                    break
-            if self._over(bound):
-                return self.best[0]
-            self.merge(PARENTS[turn % len(PARENTS)])
+    def run(self, bound: float, patience: int) -> Witnessed:
+        """Until the stop, the bound, or so many new patterns in a row that bring nothing.
+
+        Unions for the exact method are dear: they are for when combining has come to an end, and less and less often if they do not help.
+        """
+        idle, wait, turn = 0, 2, 0
+        while idle < patience and not self._over(bound):
+            before = self.best[0].cost
+            new = self.descend()
+            self._keep(new)
+            self.combine(new)
+            self.graft(TRIES)
+            if idle >= wait and self.best[0].cost >= before and not self._over(bound):
+                self.merge(PARENTS[turn % len(PARENTS)])
+                turn += 1
+                wait = idle + (2 if self.best[0].cost < before else 2 * wait)
             gained = self.best[0].cost < before - 1e-9 * abs(before)
             idle = 0 if gained else idle + 1
             if gained:
                 self.stop.tell("merging", cost=self.best[0].cost, bound=bound)
-            if idle >= 3:
-                break
         return self.best[0]
 
     def _over(self, bound: float) -> bool:
         return self.stop.done or self.stop.enough(self.best[0].cost, bound)
 
     def descend(self) -> Witnessed:
-        """A new pattern: needs routed in some order at prices the relaxation and chance have changed, then destroy and repair."""
+        """A new pattern: needs routed in some order at prices the relaxation and chance have changed, then destroy and repair.
+
+        Every other time only the needs of one part of the table are routed anew and the others keep the moves of the best pattern; and
+        every other time nothing is used that others know, which leads to the same places.
+        """
         k = self.born = self.born + 1
         rng = np.random.default_rng([self.seed, k])
         first = self.best[0]
         new = Witnessed(self.problem, list(first.needs))
         price, n = new.price, len(first.needs)
+        order = (list(range(n)), list(range(n - 1, -1, -1)), [int(i) for i in rng.permutation(n)])[(k - 1) % 3]
+        if k % 2 == 0:
+            chosen = set(neighbours(first, int(rng.integers(n)), max(2, n // 3)))
+            for i in range(n):
+                new.put(i, None if i in chosen else first.moves[i])
+            order = [i for i in order if i in chosen]
         noise = (0.0, 0.2, 0.4)[(k - 1) % 3]
         new.price = price * np.maximum(1.0 - self.guide, 0.02) * rng.uniform(1 - noise, 1 + noise, self.problem.n)
-        order = (range(n), range(n - 1, -1, -1), rng.permutation(n))[(k - 1) % 3]
         for i in order:
             move = None
             if not self.stop.done:
                 limit = min(5.0, self.stop.left)
-                move = reroute(new, self.router, new.needs[int(i)], new.hidden, rng, limit=limit)
-            new.put(int(i), move if move is not None else first.moves[int(i)])
+                move = reroute(new, self.router, new.needs[i], new.hidden, rng, limit=limit)
+            new.put(i, move if move is not None else first.moves[i])
         new.price = price
-        library = Library(self.problem, list(first.needs))
         part = replace(self.stop.part(0.1), listener=None)  # its costs are not those of the best pattern
-        return improve(new, self.router, part, k, patience=80, library=library)
+        library = self.library if k % 4 < 2 else Library(self.problem, list(first.needs))
+        improve(new, self.router, part, k, patience=PATIENCE[k % len(PATIENCE)], library=library)
+        for known in library.moves if library is not self.library else ():
+            self.library.add(known)
+        return new
 
     def _keep(self, new: Witnessed) -> None:
         if any((new.hidden == old.hidden).all() for old in self.best):
             return
-        self.best = sorted([*self.best, new], key=lambda s: s.cost)[: max(PARENTS) + 1]
+        self.best = sorted([*self.best, new], key=lambda s: s.cost)[:KEPT]
+
+    def combine(self, new: Witnessed) -> None:
+        """Cross the best pattern with the new one, alone and with each other; after a gain with all of them again."""
+        parents: list[tuple[Witnessed, ...]] = [(new,), *((new, other) for other in self.best)]
+        while parents and not self.stop.done:
+            first = self.best[0]
+            child = self.cross(first, parents.pop(0))
+            if child.cost < first.cost - 1e-9 * abs(first.cost):
+                self._keep(child)
+                parents = [(other,) for other in self.best[1:]]
+
+    def graft(self, tries: int) -> None:
+        """Combine the best pattern with known moves that would add little to it, taken from all that was ever tried."""
+        for k in range(tries):
+            if self.stop.done:
+                return
+            child = self.best[0].copy()
+            n = len(child.needs)
+            some = neighbours(child, int(self.rng.integers(n)), self.size)
+            moves = self.library.near(np.where(child.hidden, 0.0, child.price), self.rng, GRAFTS[k % len(GRAFTS)])
+            found = combine(child, some, moves)
+            self._fit(found)
+            if child.cost < self.best[0].cost * (1 - 1e-9):
+                self._keep(child)
+
+    def _fit(self, found: int) -> None:
+        if found < 0:
+            self.size = max(2, int(self.size * max(0.5, -WIDE / found)))
+        elif found < 0.7 * WIDE:
+            self.size = min(len(self.best[0].needs), self.size + 1)
 
     def merge(self, parents: int) -> None:
         """The best pattern inside the union of some patterns, as far as the exact method gets in its share of the time."""
@@ -139,12 +190,25 @@ class Merging:
         self.tried.add(key)
         origin = self.problem.origin
         small = replace(origin, candidates=origin.candidates & self.problem.expand(union))
-        part = replace(self.stop.part(0.25), listener=None)
+        part = replace(self.stop.part(0.15), listener=None)
         if part.time_limit is None:
             part = replace(part, time_limit=part.seconds + 60.0)
         found = self.exact(small, part, self.seed, self.best[0].pattern(bound=0.0))
         if origin.cost(found.suppressed) >= self.best[0].cost * (1 - 1e-12):
             return
         new = witnessed(self.problem, found)
-        if new is not None:
+        if new is not None and len(new.needs) == len(self.best[0].needs):
             self._keep(new)
+
+    def cross(self, first: Witnessed, others: tuple[Witnessed, ...]) -> Witnessed:
+        """A copy of a pattern with cheaper moves out of the span with those of others: all needs at once, or parts where that is too wide."""
+        child, n = first.copy(), len(first.needs)
+        for _ in range(-(-2 * n // self.size) if self.size < n else 1):
+            if self.stop.done:
+                break
+            some = neighbours(child, int(self.rng.integers(n)), self.size)
+            moves = [m for other in others if other is not first for i in some if (m := other.moves[i]) is not None]
+            found = combine(child, some, moves)
+            if len(others) == 1 or found > 0:
+                self._fit(found)
+        return child

@@ -195,7 +195,7 @@ def test_descent_and_merging_never_lose(seed: int) -> None:
     assert between <= before
     check(problem, state.pattern(bound=0.0))
     merging = Merging(state, np.zeros(reduced.n), lambda *a: exact.solve(*a, merging=False), Stop(10.0), seed)
-    best = merging.run(0.0, rounds=2)
+    best = merging.run(0.0, patience=4)
     assert best.cost <= between
     check(problem, best.pattern(bound=0.0))
     optimum = exact.solve(problem, Stop(30.0), seed)
