@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import exact_highs, exact_scip, heuristic, heuristic_mip
+from tabprotect.suppression import exact_highs, exact_scip, heuristic_mip, heuristic_start
 from tabprotect.suppression.exact_root import Root, cut_root, round_up
 from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import search_core
@@ -67,15 +67,15 @@ def _start(problem: Reduced, stop: Stop, seed: int, start: Pattern | None) -> Wi
         given = witnessed(problem, start)
         if given is not None:
             return given
-    return heuristic.construct(problem, stop, seed)
+    return heuristic_start.construct(problem, stop, seed)
 
 
 def _search(
     problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, merging: bool, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
     """Root, better patterns, root again with cells fixed, tree."""
-    if heuristic.slow(state, stop):
-        state = heuristic.regroup(problem, state, stop.part(0.5), seed)
+    if heuristic_start.slow(state, stop):
+        state = heuristic_start.regroup(problem, state, stop.part(0.5), seed)
         bounds = cut_root(problem, state, stop.part(0.9))
         return bounds.lift(bounds.bound), _closed(bounds, state), state
     root = cut_root(problem, state, stop.part(0.05)) if problem.n <= QUICK else None
@@ -83,7 +83,7 @@ def _search(
         state = _rounded(root, state)
         if stop.enough(state.cost, root.lift(root.bound)):
             return root.lift(root.bound), _closed(root, state), state
-    state = heuristic.restart(problem, state, stop.part(0.1), seed, tries=6)
+    state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
     if not merging:
         improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     cut_short = False
@@ -97,7 +97,7 @@ def _search(
     if merging:
         again = functools.partial(solve, tree=tree, merging=False)
         # small problems are for the tree to finish; larger ones gain more from better patterns than from a few nodes
-        share, patience = (0.6, 40) if problem.n > SMALL else (0.3, 10)
+        share, patience = (0.6, 20) if problem.n > SMALL else (0.3, 10)
         bound = root.lift(root.bound)
         state = search_core(state, root.x, root.reduced, again, stop.part(share), seed, bound, patience)
     info["open"] = root.fix(state.cost)

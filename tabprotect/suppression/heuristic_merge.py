@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression.heuristic import rebuild
 from tabprotect.suppression.heuristic_combine import WIDE, combine, neighbours
 from tabprotect.suppression.heuristic_library import Library
 from tabprotect.suppression.heuristic_local import improve, reroute
+from tabprotect.suppression.heuristic_start import rebuild
 from tabprotect.suppression.heuristic_state import Witnessed, witnessed
 from tabprotect.suppression.moves import Router
 from tabprotect.suppression.preprocess import reduce
@@ -26,13 +26,15 @@ from tabprotect.suppression.settle import settle
 from tabprotect.types import FloatArray
 
 Exact = Callable[[Problem, Stop, int, Pattern], Pattern]
-PARENTS = (3, 5, 4)
-"""How many of the best patterns the exact method takes the union of, in turn."""
+UNIONS = 0.25
+"""Share of the time for the exact method on unions of patterns."""
 PATIENCE = (80, 10, 25)
 """Steps without gain before a descent ends, in turn: long ones find good patterns, short ones different ones."""
 GRAFTS = (4, 8, 14)
 """Known moves that are combined with the best pattern at a time, in turn."""
 TRIES = 100
+BROOD = 3
+"""Patterns made before the first union."""
 KEPT = 12
 """Patterns to combine with."""
 
@@ -41,7 +43,7 @@ def search_core(
     state: Witnessed,
     x: FloatArray,
     reduced: FloatArray,
-    exact: Exact,
+    exact: Exact | None,
     stop: Stop,
     seed: int,
     bound: float,
@@ -77,7 +79,7 @@ def search_core(
 class Merging:
     """The best patterns so far, in order of cost, and how they are combined."""
 
-    def __init__(self, state: Witnessed, guide: FloatArray, exact: Exact, stop: Stop, seed: int) -> None:
+    def __init__(self, state: Witnessed, guide: FloatArray, exact: Exact | None, stop: Stop, seed: int) -> None:
         self.problem, self.guide, self.exact = state.problem, guide, exact
         self.stop, self.seed = stop, seed
         self.router = Router(state.problem)
@@ -87,23 +89,25 @@ class Merging:
         self.size = len(state.needs)
         self.born = 0
         self.tried: set[bytes] = set()
+        self.parents = 4
+        self.founders: list[Witnessed] = [state]
 
     def run(self, bound: float, patience: int) -> Witnessed:
         """Until the stop, the bound, or so many new patterns in a row that bring nothing.
 
-        Unions for the exact method are dear: they are for when combining has come to an end, and less and less often if they do not help.
+        A quarter of the time goes to unions for the exact method.
         """
-        idle, wait, turn = 0, 2, 0
+        idle, began, spent = 0, self.stop.seconds, 0.0
         while idle < patience and not self._over(bound):
             before = self.best[0].cost
             new = self.descend()
             self._keep(new)
             self.combine(new)
             self.graft(TRIES)
-            if idle >= wait and self.best[0].cost >= before and not self._over(bound):
-                self.merge(PARENTS[turn % len(PARENTS)])
-                turn += 1
-                wait = idle + (2 if self.best[0].cost < before else 2 * wait)
+            start = self.stop.seconds
+            if self.born >= BROOD and spent <= UNIONS * (start - began) and not self._over(bound):
+                self.merge()
+                spent += self.stop.seconds - start
             gained = self.best[0].cost < before - 1e-9 * abs(before)
             idle = 0 if gained else idle + 1
             if gained:
@@ -116,16 +120,17 @@ class Merging:
     def descend(self) -> Witnessed:
         """A new pattern: needs routed in some order at prices the relaxation and chance have changed, then destroy and repair.
 
-        Every other time only the needs of one part of the table are routed anew and the others keep the moves of the best pattern; and
-        every other time nothing is used that others know, which leads to the same places.
+        The first ones know nothing of each other, so that they end in different places. Later every other time only the needs of one part of
+        the table are routed anew and the others keep the moves of the best pattern, and moves found before are used again.
         """
         k = self.born = self.born + 1
+        alone = k <= BROOD or k % 4 == 1
         rng = np.random.default_rng([self.seed, k])
         first = self.best[0]
         new = Witnessed(self.problem, list(first.needs))
         price, n = new.price, len(first.needs)
         order = (list(range(n)), list(range(n - 1, -1, -1)), [int(i) for i in rng.permutation(n)])[(k - 1) % 3]
-        if k % 2 == 0:
+        if k > BROOD and k % 2 == 0:
             chosen = set(neighbours(first, int(rng.integers(n)), max(2, n // 3)))
             for i in range(n):
                 new.put(i, None if i in chosen else first.moves[i])
@@ -140,16 +145,27 @@ class Merging:
             new.put(i, move if move is not None else first.moves[i])
         new.price = price
         part = replace(self.stop.part(0.1), listener=None)  # its costs are not those of the best pattern
-        library = self.library if k % 4 < 2 else Library(self.problem, list(first.needs))
-        improve(new, self.router, part, k, patience=PATIENCE[k % len(PATIENCE)], library=library)
-        for known in library.moves if library is not self.library else ():
-            self.library.add(known)
+        library = Library(self.problem, list(first.needs)) if alone else self.library
+        patience = PATIENCE[0] if k <= BROOD else PATIENCE[k % len(PATIENCE)]
+        improve(new, self.router, part, k, patience=patience, library=library)
+        if alone:
+            for known in library.moves:
+                self.library.add(known)
+            self.founders = sorted([*self.founders, new], key=lambda s: s.cost)[:KEPT]
         return new
 
     def _keep(self, new: Witnessed) -> None:
         if any((new.hidden == old.hidden).all() for old in self.best):
             return
         self.best = sorted([*self.best, new], key=lambda s: s.cost)[:KEPT]
+
+    def _adopt(self, new: Witnessed) -> None:
+        """Go on from a pattern with other needs (some were split): moves of the others are still known, their order is not."""
+        known = self.library.moves
+        self.library = Library(self.problem, list(new.needs), most=self.library.most)
+        for move in known:
+            self.library.add(move)
+        self.best, self.founders, self.size = [new], [new], len(new.needs)
 
     def combine(self, new: Witnessed) -> None:
         """Cross the best pattern with the new one, alone and with each other; after a gain with all of them again."""
@@ -181,11 +197,12 @@ class Merging:
         elif found < 0.7 * WIDE:
             self.size = min(len(self.best[0].needs), self.size + 1)
 
-    def merge(self, parents: int) -> None:
-        """The best pattern inside the union of some patterns, as far as the exact method gets in its share of the time."""
-        union = np.any([s.hidden for s in self.best[:parents]], axis=0)
+    def merge(self) -> None:
+        """The best pattern inside the union of some patterns, as far as the exact method gets; of more the next time, if it gets to the end."""
+        others = [s for s in self.founders[: self.parents] if s is not self.best[0]]
+        union = np.any([s.hidden for s in (self.best[0], *others)], axis=0)
         key = np.packbits(union).tobytes()
-        if key in self.tried or len(self.best) < 2:
+        if self.exact is None or key in self.tried or not others:
             return
         self.tried.add(key)
         origin = self.problem.origin
@@ -194,11 +211,14 @@ class Merging:
         if part.time_limit is None:
             part = replace(part, time_limit=part.seconds + 60.0)
         found = self.exact(small, part, self.seed, self.best[0].pattern(bound=0.0))
+        self.parents = min(KEPT, self.parents + 1) if found.optimal else max(2, self.parents - 1)
         if origin.cost(found.suppressed) >= self.best[0].cost * (1 - 1e-12):
             return
         new = witnessed(self.problem, found)
-        if new is not None and len(new.needs) == len(self.best[0].needs):
+        if new is not None and new.needs == self.best[0].needs:
             self._keep(new)
+        elif new is not None and new.cost < self.best[0].cost:
+            self._adopt(new)
 
     def cross(self, first: Witnessed, others: tuple[Witnessed, ...]) -> Witnessed:
         """A copy of a pattern with cheaper moves out of the span with those of others: all needs at once, or parts where that is too wide."""

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from tabprotect.bench.families import magnitude
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import heuristic
+from tabprotect.suppression import heuristic_start
 from tabprotect.suppression.flats import Wish, cheapest_flat, echelon
 from tabprotect.suppression.heuristic_combine import combine, neighbours
 from tabprotect.suppression.heuristic_local import improve
@@ -88,7 +88,7 @@ def test_idle_cells_cost_nothing_and_limit_the_moves():
 @pytest.mark.parametrize("seed", range(3))
 def test_combining_makes_patterns_cheaper_and_keeps_every_need_met(seed):
     problem = reduce(Problem.from_table(cube(seed)))
-    state = heuristic.construct(problem, Stop(30), seed)
+    state = heuristic_start.construct(problem, Stop(30), seed)
     other = state.copy()
     improve(other, Router(problem), Stop(30), seed + 1, patience=30)
     everyone = range(len(state.needs))
@@ -109,7 +109,7 @@ def test_combining_makes_patterns_cheaper_and_keeps_every_need_met(seed):
 
 def test_parts_too_wide_are_left_alone():
     problem = reduce(Problem.from_table(cube(3)))
-    state = heuristic.construct(problem, Stop(30), 0)
+    state = heuristic_start.construct(problem, Stop(30), 0)
     improve(state, Router(problem), Stop(30), 0, patience=30)
     moves, cost = list(state.moves), state.cost
     assert combine(state, range(len(state.needs)), [], wide=0) < 0
@@ -119,7 +119,7 @@ def test_parts_too_wide_are_left_alone():
 
 def test_neighbours_are_distinct_and_contain_the_first():
     problem = reduce(Problem.from_table(cube(1)))
-    state = heuristic.construct(problem, Stop(30), 1)
+    state = heuristic_start.construct(problem, Stop(30), 1)
     improve(state, Router(problem), Stop(30), 1, patience=20)
     for size in (1, 2, len(state.needs), 99):
         some = neighbours(state, 1, size)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tabprotect.linalg.independent import independent_rows
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import exact, heuristic
+from tabprotect.suppression import exact, heuristic, heuristic_start
 from tabprotect.suppression.heuristic_library import Library
 from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import Merging
@@ -164,7 +164,7 @@ def test_library_scales_moves_to_what_needs_ask_for() -> None:
 def test_patterns_keep_their_moves_between_reductions(seed: int) -> None:
     problem = problem_of(seed, *CUBE, empty=0.0)
     reduced = reduce(problem)
-    state = heuristic.construct(reduced, Stop(5.0), seed)
+    state = heuristic_start.construct(reduced, Stop(5.0), seed)
     pattern = state.pattern(bound=0.0)
     small = Problem(
         problem.relations,
@@ -188,7 +188,7 @@ def test_patterns_keep_their_moves_between_reductions(seed: int) -> None:
 def test_descent_and_merging_never_lose(seed: int) -> None:
     problem = problem_of(seed, *(Hierarchy.flat("abc"),) * 3, primaries=4, empty=0.0)
     reduced = reduce(problem)
-    state = heuristic.construct(reduced, Stop(5.0), seed)
+    state = heuristic_start.construct(reduced, Stop(5.0), seed)
     before = state.cost
     improve(state, Router(reduced), Stop(5.0), seed, patience=40)
     between = state.cost
