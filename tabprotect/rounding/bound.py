@@ -2,8 +2,8 @@
 """A lower bound of the cost of any additive rounding, by Lagrangian relaxation of the relations.
 
 With a price on every relation the cells no longer depend on each other: each takes the step that is cheapest for it, and the sum is a lower bound whatever the prices are. Nothing has to be
-trusted: the bound is plain arithmetic. Subgradient steps make the prices good; the best they can reach is the bound of the linear relaxation, which for tables of five dimensions takes
-HiGHS over a minute and for a hundred thousand cells is out of reach.
+trusted: the bound is plain arithmetic. Subgradient steps make the prices good; the best they can reach is the bound of the linear relaxation, without
+solving a linear program of that size.
 
 Reference: M. Held, P. Wolfe and H. P. Crowder, "Validation of subgradient optimization", Mathematical Programming 6 (1974).
 """

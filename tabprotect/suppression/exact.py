@@ -96,12 +96,11 @@ def _search(
         return root.lift(root.bound), _closed(root, state), state
     if merging:
         again = functools.partial(solve, tree=tree, merging=False)
-        # small problems are for the tree to finish; larger ones gain more from better patterns than from a few nodes
-        share, patience = (0.6, 20) if problem.n > SMALL else (0.3, 10)
+        share, patience = _patience(problem.n)
         bound = root.lift(root.bound)
         state = search_core(state, root.x, root.reduced, again, stop.part(share), seed, bound, patience)
     info["open"] = root.fix(state.cost)
-    finder = heuristic_mip.Search(state, root.x, stop.part(0.3), seed, closed=root.master.fixed_out)
+    finder = heuristic_mip.Search(state, root.x, stop.part(0.15), seed, closed=root.master.fixed_out)
     finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=15)
     if stop.enough(state.cost, root.lift(root.bound)):
         return root.lift(root.bound), _closed(root, state), state
@@ -125,6 +124,11 @@ def _search(
             finished = False
     bound = min(round_up(problem, bound), state.cost)
     return bound, finished or bound >= state.cost - 1e-9 * abs(state.cost), state
+
+
+def _patience(n: int) -> tuple[float, int]:
+    """Share of the time for better patterns, and how many that do not help: the tree finishes small problems and gets nowhere on large ones."""
+    return (0.3, 6) if n <= SMALL else (0.5, 15) if n <= QUICK else (0.6, 20)
 
 
 def _rounded(root: Root, state: Witnessed) -> Witnessed:

@@ -1,10 +1,9 @@
 # mypy: disable-error-code="no-untyped-def"
 """The cheapest pattern inside the span of some moves, by branch and bound over its subspaces (compiled).
 
-The hidden cells of a pattern let the outsider move inside a linear space; good patterns of large tables have spaces of few dimensions (7 in a
-10 × 10 × 10 cube with 153 hidden cells, 3 in a table of three hierarchies with 698). So instead of choosing cells, choose a subspace: every
-cell that is published is one linear equation, and takes along all cells that then stand still too. What is left must let every need
-move far enough (a linear program in a few variables).
+The hidden cells of a pattern let the outsider move inside a linear space, and the spaces of good patterns have few dimensions even where
+hundreds of cells are hidden. So instead of choosing cells, choose a subspace: every cell that is published is one linear equation, and takes
+along all cells that then stand still too. What is left must let every need move far enough (a linear program in a few variables).
 
 Publishing and keeping cells are the two branches, dearest first. A cell that moves in proportion to a need, or to a cell that was kept, can
 never be published below that point: its price bounds the branch. Subspaces of a space that is too small for a need are too small as well.

@@ -137,6 +137,9 @@ class Merging:
             order = [i for i in order if i in chosen]
         noise = (0.0, 0.2, 0.4)[(k - 1) % 3]
         new.price = price * np.maximum(1.0 - self.guide, 0.02) * rng.uniform(1 - noise, 1 + noise, self.problem.n)
+        if len(order) < n:
+            own = first.secondaries
+            new.price[own[rng.random(len(own)) < 0.5]] *= 3.0  # or it would come back to where it was
         for i in order:
             move = None
             if not self.stop.done:
