@@ -49,14 +49,16 @@ class Wish:
     high: FloatArray
 
 
-def echelon(moves: FloatArray) -> FloatArray:
-    """A basis of the rows' span in which some cells are coordinates (complete pivoting, so that entries stay small)."""
+def echelon(moves: FloatArray, most: int) -> FloatArray | None:
+    """A basis of the rows' span in which some cells are coordinates (complete pivoting, so that entries stay small); None beyond ``most``."""
     a = moves / np.maximum(np.abs(moves).max(axis=1, keepdims=True), 1e-300)
     for k in range(len(a)):
         rest = np.abs(a[k:])
         i, j = divmod(int(rest.argmax()), a.shape[1])
         if rest[i, j] < _ZERO:
             return np.asarray(a[:k])
+        if k == most:
+            return None
         a[[k, k + i]] = a[[k + i, k]]
         a[k] /= a[k, j]
         factor = a[:, j].copy()

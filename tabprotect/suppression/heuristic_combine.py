@@ -19,16 +19,16 @@ NODES = 1000
 def combine(state: Witnessed, needs: Sequence[int], others: Sequence[Move], wide: int = WIDE) -> int:
     """Give these needs cheaper moves out of the span of their own and some other moves, if there are any.
 
-    Returns the dimensions of the span, negative where it was too wide to be searched. Other needs keep their moves, and the cells of
+    Returns the dimensions of the span, or −1 where it was too wide to be searched. Other needs keep their moves, and the cells of
     those stay hidden.
     """
     problem = state.problem
     own = {id(m): m for i in needs if (m := state.moves[i]) is not None}
     rows = stack([*own.values(), *others], problem.n)
     cells = np.unique(rows.indices)
-    basis = echelon(rows[:, cells].toarray())
-    if len(basis) > wide:
-        return -len(basis)
+    basis = echelon(rows[:, cells].toarray(), wide)
+    if basis is None:
+        return -1
     rest = state.uses.copy()
     for i in needs:
         if (m := state.moves[i]) is not None:

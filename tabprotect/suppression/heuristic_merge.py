@@ -1,7 +1,7 @@
 """Many good patterns, and the best pattern inside the span of the moves of some of them.
 
 Starts guided by the linear relaxation (cells it hides are cheap) and disturbed at random descend to patterns that differ; what the moves of
-two or three of them span has few dimensions, and its cheapest subspace is found in milliseconds (`flats`). It joins the others.
+two or three of them span has few dimensions, and its cheapest subspace is cheap to find (`flats`). It joins the others.
 
 D. Applegate, R. Bixby, V. Chvátal and W. Cook, "Finding tours in the TSP" (1999), for tour merging, from which the idea is taken.
 """
@@ -33,6 +33,7 @@ PATIENCE = (80, 10, 25)
 GRAFTS = (4, 8, 14)
 """Known moves that are combined with the best pattern at a time, in turn."""
 TRIES = 100
+"""Such combinations after each new pattern."""
 BROOD = 3
 """Patterns made before the first union."""
 KEPT = 12
@@ -195,8 +196,9 @@ class Merging:
                 self._keep(child)
 
     def _fit(self, found: int) -> None:
+        """Fewer needs at a time where the span was too wide, more where there was room."""
         if found < 0:
-            self.size = max(2, int(self.size * max(0.5, -WIDE / found)))
+            self.size = max(2, self.size * 2 // 3)
         elif found < 0.7 * WIDE:
             self.size = min(len(self.best[0].needs), self.size + 1)
 

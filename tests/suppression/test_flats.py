@@ -46,7 +46,8 @@ def price_of(basis, price, wish, published):
 def test_no_set_of_published_cells_is_better(seed):
     rng = np.random.default_rng(seed)
     d, n = int(rng.integers(2, 5)), int(rng.integers(6, 12))
-    basis = echelon(rng.integers(-1, 2, (d, n)).astype(float))
+    basis = echelon(rng.integers(-1, 2, (d, n)).astype(float), d)
+    assert basis is not None
     price = rng.integers(1, 10, n).astype(float)
     price[:2] = 0.0
     room = rng.integers(1, 4, (1, n)).astype(float)
