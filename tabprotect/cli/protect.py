@@ -42,6 +42,12 @@ def protect(
     ] = "auto",
     time_limit: TimeLimit = 60.0,
     seed: Seed = 0,
+    gap: Annotated[
+        float, typer.Option(help="Stop when the gap is proved to be at most this (0.05: five percent).")
+    ] = 0.0,
+    threads: Annotated[
+        int | None, typer.Option(help="1: all work in one process; by default a second core is used.")
+    ] = None,
     zeros: Annotated[bool, typer.Option(help="Allow zero cells as complements.")] = False,
     singletons: Annotated[bool, typer.Option(help="Protect against respondents who are alone in a cell.")] = False,
     repair: Annotated[bool, typer.Option(help="Recompute totals that do not add up.")] = False,
@@ -76,7 +82,7 @@ def protect(
     with progress_line("protecting") as listener:
         res = suppress(
             source, objective=objective, method=method, time_limit=time_limit, seed=seed, zeros=zeros,
-            singletons=singletons, previous=earlier, progress=listener,
+            singletons=singletons, previous=earlier, gap=gap, threads=threads, progress=listener,
         )  # fmt: skip
     written = write_outputs(res, out, symbol, report, certificate, confidential=confidential)
     _tell(res, written, explain, json)

@@ -92,10 +92,34 @@ class Stop:
         limit = None if self.time_limit is None else self.seconds + self.left * share
         return Stop(limit, self.gap, self.listener, self.start, self._cancelled)
 
+    def until(self, event: threading.Event) -> Stop:
+        """The same stop, which an event ends too.
+
+        >>> event = threading.Event()
+        >>> stop = Stop(time_limit=60).until(event)
+        >>> event.set(); stop.done
+        True
+        """
+        return Stop(self.time_limit, self.gap, self.listener, self.start, _Either(self._cancelled, event))
+
     def tell(self, phase: str, **news: Any) -> None:
         """Report progress to the listener, if there is one."""
         if self.listener is not None:
             self.listener(Progress(self.seconds, phase, **news))
+
+
+class _Either(threading.Event):
+    """Set when one of two events is."""
+
+    def __init__(self, first: threading.Event, second: threading.Event) -> None:
+        super().__init__()
+        self._two = first, second
+
+    def is_set(self) -> bool:
+        return self._two[0].is_set() or self._two[1].is_set()
+
+    def set(self) -> None:
+        self._two[0].set()
 
 
 @contextmanager

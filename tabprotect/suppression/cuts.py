@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.problem import Requirement
 from tabprotect.types import FloatArray, IntArray
 
 DUST = 1e-11
+FAR_OFF = 0.02
+"""Known cuts nearer to the point than this are not worth a row."""
+LATEST = 50
+"""So many new cuts wait before they are looked at with the others."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,7 @@ class Pool:
     def __init__(self) -> None:
         self.cuts: list[Cut] = []
         self._keys: set[tuple[bytes, bytes, int]] = set()
+        self._known: tuple[int, Any, FloatArray, FloatArray] | None = None
 
     def add(self, cuts: Iterable[Cut]) -> list[Cut]:
         """Keep the new ones, and return them."""
@@ -136,3 +143,29 @@ class Pool:
                 self.cuts.append(cut)
                 new.append(cut)
         return new
+
+    def violated(self, x: FloatArray, most: int) -> list[Cut]:
+        """The known cuts farthest from the point: one product instead of many linear programs (the newest may not be looked at yet)."""
+        if self._known is None or len(self.cuts) > self._known[0] + LATEST:
+            if not self.cuts:
+                return []
+            matrix, rhs = stack_rows(self.cuts, len(x))
+            self._known = len(self.cuts), matrix, rhs, np.sqrt(matrix.power(2).sum(axis=1))
+        _, matrix, rhs, norm = self._known
+        distance = (rhs - matrix @ x) / norm
+        return [self.cuts[i] for i in np.argsort(-distance, kind="stable")[:most] if distance[i] > FAR_OFF]
+
+
+def row_arrays(cut: Cut) -> tuple[IntArray, FloatArray, float]:
+    """Cells, coefficients and right-hand side with the head on the left."""
+    if cut.head < 0:
+        return cut.cells, cut.coefficients, 1.0
+    return np.append(cut.cells, cut.head), np.append(cut.coefficients, -1.0), 0.0
+
+
+def stack_rows(cuts: list[Cut], n: int) -> tuple[Any, FloatArray]:
+    """All cuts as rows over n cells, and their right-hand sides."""
+    rows = [row_arrays(cut) for cut in cuts]
+    starts = np.concatenate([[0], np.cumsum([len(cells) for cells, _, _ in rows])])
+    cells, values = np.concatenate([r[0] for r in rows]), np.concatenate([r[1] for r in rows])
+    return sp.csr_array((values, cells, starts), shape=(len(cuts), n)), np.array([r[2] for r in rows])

@@ -12,8 +12,8 @@ import functools
 import numpy as np
 
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import exact_highs, exact_scip, heuristic_mip, heuristic_start
-from tabprotect.suppression.exact_root import Root, cut_root, round_up
+from tabprotect.suppression import exact_highs, exact_scip, exact_side, heuristic_mip, heuristic_start
+from tabprotect.suppression.exact_root import Root, cut_root, round_up, start_root
 from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import search_core
 from tabprotect.suppression.heuristic_state import Witnessed, witnessed
@@ -21,11 +21,16 @@ from tabprotect.suppression.moves import Router
 from tabprotect.suppression.preprocess import Reduced, reduce
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.suppression.settle import settle
+from tabprotect.types import BoolArray
 
 QUICK = 1500
 """Up to so many cells the relaxation is tried before anything else: on easy tables it is the answer."""
 SMALL = 600
 """Up to so many cells a tree is likely to be finished."""
+SHORT = 2.0
+"""Seconds for the tree in this process before another one is started."""
+PATIENCE = 6
+"""Patterns without gain before another way of finding them is tried beside the tree."""
 
 
 def solve(
@@ -35,11 +40,12 @@ def solve(
     start: Pattern | None = None,
     tree: str = "auto",
     merging: bool = True,
+    threads: int | None = None,
 ) -> Pattern:
     """The cheapest safe pattern, or the best found within the limit with a lower bound; raises `Infeasible` if there is none.
 
     ``start`` is a safe pattern to begin with; ``tree`` is "scip", "highs" or "auto" (SCIP where installed); ``merging`` looks for better
-    patterns by solving the problem on unions of good ones.
+    patterns by combining good ones. With a second core (``threads`` other than 1) the tree grows in a process of its own beside them.
 
     >>> from tabprotect.table.examples import d272
     >>> t = d272()
@@ -56,7 +62,11 @@ def solve(
     bound, proved = reduced.base, state.cost <= reduced.base
     info: dict[str, object] = {"cells": reduced.n, "relations": reduced.matrix.shape[0]}
     if not proved and not stop.done:
-        bound, proved, state = _search(reduced, state, stop, seed, tree, merging, info)
+        beside = merging and tree != "highs" and threads != 1 and exact_side.available()
+        if beside:
+            bound, proved, state = _side_by_side(reduced, state, stop, seed, tree, info)
+        else:
+            bound, proved, state = _search(reduced, state, stop, seed, tree, merging, info)
     if proved:
         bound = state.cost
     return state.pattern(bound=min(bound, state.cost), optimal=proved, method="exact", **info)
@@ -76,10 +86,10 @@ def _search(
     """Root, better patterns, root again with cells fixed, tree."""
     if heuristic_start.slow(state, stop):
         state = heuristic_start.regroup(problem, state, stop.part(0.5), seed)
-        bounds = cut_root(problem, state, stop.part(0.9))
+        bounds = cut_root(start_root(problem), state, stop.part(0.9))
         return bounds.lift(bounds.bound), _closed(bounds, state), state
-    root = cut_root(problem, state, stop.part(0.05)) if problem.n <= QUICK else None
-    if root is not None and root.finished:
+    root = start_root(problem)
+    if problem.n <= QUICK and cut_root(root, state, stop.part(0.05)).finished:
         state = _rounded(root, state)
         if stop.enough(state.cost, root.lift(root.bound)):
             return root.lift(root.bound), _closed(root, state), state
@@ -87,9 +97,9 @@ def _search(
     if not merging:
         improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     cut_short = False
-    if root is None or not root.finished:
+    if not root.finished:
         part = stop.part(0.3)
-        root = cut_root(problem, state, part)
+        cut_root(root, state, part)
         cut_short = not root.finished and part.done
     info["root"] = root.bound
     if stop.enough(state.cost, root.lift(root.bound)):
@@ -110,13 +120,29 @@ def _search(
         finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=10**9)
     if stop.done:
         return root.lift(root.bound), False, state
+    return _tree(root, state, stop, seed, tree, info)
+
+
+def _tree(
+    root: Root, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
+) -> tuple[float, bool, Witnessed]:
+    """The tree in this process, with neighbourhood search between its nodes."""
     if tree == "scip" or (tree == "auto" and exact_scip.available()):
-        search = exact_scip.Tree(root, state, stop, seed)
+        between = exact_scip.Neighbourhoods(root, state, stop, seed + 1)
+        search = exact_scip.Tree(root, state.hidden, stop, seed, between)
         bound, finished, hidden = search.run()
         info["nodes"] = int(search.model.getNNodes())
     else:
         bound, finished, hidden = exact_highs.run(root, state, stop)
-    if problem.cost(hidden) < state.cost - 1e-9 * abs(state.cost):
+    return _settled(root, state, bound, finished, hidden)
+
+
+def _settled(
+    root: Root, state: Witnessed, bound: float, finished: bool, hidden: BoolArray | None
+) -> tuple[float, bool, Witnessed]:
+    """What a tree's answer is worth: its pattern only with witnesses, its bound rounded up where costs are whole."""
+    problem = root.problem
+    if hidden is not None and problem.cost(hidden) < state.cost - 1e-9 * abs(state.cost):
         better = witnessed(problem, Pattern(problem.expand(hidden), bound))
         if better is not None and better.cost < state.cost:
             state = better
@@ -124,6 +150,63 @@ def _search(
             finished = False
     bound = min(round_up(problem, bound), state.cost)
     return bound, finished or bound >= state.cost - 1e-9 * abs(state.cost), state
+
+
+def _side_by_side(
+    problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
+) -> tuple[float, bool, Witnessed]:
+    """Bounds in another process, better patterns in this one, until they meet; what is small is tried here first."""
+    root = start_root(problem)
+    if problem.n <= QUICK and cut_root(root, state, stop.part(0.05)).finished:
+        state = _rounded(root, state)
+        if not stop.enough(state.cost, root.lift(root.bound)):
+            state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
+            short = stop.part(min(0.05, SHORT / max(stop.left, SHORT)))
+            root.bound, _, state = _tree(root, state, short, seed, tree, info)
+        if stop.enough(state.cost, root.lift(root.bound)):
+            return root.lift(root.bound), _closed(root, state), state
+        info["open"] = root.fix(state.cost)
+    with exact_side.Beside(root, state.hidden, stop, seed) as side:
+        state = _patterns(state, side, seed, tree)
+        side.offer(state.hidden)
+    news = side.news
+    info["nodes"] = news.nodes
+    answer = _settled(root, state, news.bound, news.finished, news.hidden)
+    if answer[1] or stop.left < 1.0 or stop.enough(answer[2].cost, answer[0]):
+        return answer
+    root.bound = max(root.bound, news.bound)  # the other process has gone before its time
+    cut_root(root, answer[2], stop.part(0.3))
+    return _tree(root, answer[2], stop, seed, tree, info)
+
+
+def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -> Witnessed:
+    """Better patterns while the bounds rise: other starts, then merging where the relaxation points, then neighbourhoods."""
+    problem, stop = state.problem, side.stop
+    if heuristic_start.slow(state, stop):
+        return heuristic_start.regroup(problem, state, stop, seed)
+    if side.guide is None:
+        state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
+        side.offer(state.hidden)
+        improve(state, Router(problem), stop.part(0.1), seed, patience=150, bound=side.bound)
+    while side.guide is None and not stop.done:
+        side.over.wait(0.05)
+    if side.guide is None:
+        return state
+    again = functools.partial(solve, tree=tree, merging=False)
+
+    def better(pattern: Pattern) -> None:
+        side.offer(problem.contract(pattern.suppressed) | problem.free)
+
+    fresh = False
+    while not stop.done:
+        guide = side.guide
+        x, reduced = guide.x, guide.reduced
+        state = search_core(state, x, reduced, again, stop.part(0.6), seed, side.bound, PATIENCE, better, fresh=fresh)
+        finder = heuristic_mip.Search(state, x, stop.part(0.3), seed, closed=side.closed(guide))
+        finder.run(guide.cuts, bound=side.bound, patience=3 * PATIENCE)
+        side.offer(state.hidden)
+        seed, fresh = seed + 1, True
+    return state
 
 
 def _patience(n: int) -> tuple[float, int]:

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression.cuts import Cut, line_bridges
+from tabprotect.suppression.cuts import Cut, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
 from tabprotect.suppression.heuristic_state import Witnessed
-from tabprotect.suppression.master import row_arrays
 from tabprotect.suppression.separation import WHOLE
 from tabprotect.types import BoolArray, FloatArray
 

@@ -7,12 +7,12 @@ programs with true capacities, then with capacities capped at the level together
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.cuts import Cut, Pool, line_bridges, line_cuts
-from tabprotect.suppression.heuristic_state import Witnessed
 from tabprotect.suppression.master import Master, fixable
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.problem import Requirement
@@ -32,6 +32,7 @@ class Root:
     x: FloatArray
     reduced: FloatArray
     requirements: list[Requirement] = field(default_factory=list)
+    capped: bool = False
     finished: bool = False
 
     def lift(self, value: float) -> float:
@@ -51,16 +52,27 @@ def round_up(problem: Reduced, value: float) -> float:
     return float(np.ceil(value - slack)) if problem.origin.integer_weights else value - slack
 
 
-def cut_root(problem: Reduced, state: Witnessed, stop: Stop) -> Root:
-    """Cut until no stage finds anything worth its time."""
-    master, separator, pool = Master(problem), Separator(problem), Pool()
+def start_root(problem: Reduced) -> Root:
+    """The relaxation with nothing but single relations."""
     requirements = sorted(problem.requirements, key=lambda r: (-r.level, r.cell, r.sense))
-    root = Root(
-        problem, pool, master, separator, problem.base, problem.free.astype(float), np.zeros(problem.n), requirements
-    )
-    master.add(pool.add(line_cuts(problem)))
+    x, reduced = problem.free.astype(float), np.zeros(problem.n)
+    root = Root(problem, Pool(), Master(problem), Separator(problem), problem.base, x, reduced, requirements)
+    root.master.add(root.pool.add(line_cuts(problem)))
+    return root
+
+
+class Best(Protocol):
+    """Whoever knows what the best pattern costs."""
+
+    @property
+    def cost(self) -> float: ...
+
+
+def cut_root(root: Root, state: Best, stop: Stop) -> Root:
+    """Cut until no stage finds anything worth its time; what was cut short can be gone on with."""
+    problem, master, pool = root.problem, root.master, root.pool
     history: list[float] = []
-    capped = False
+    capped = root.capped
     while True:
         answer = master.solve(stop.left)
         if answer is None:
@@ -73,13 +85,15 @@ def cut_root(problem: Reduced, state: Witnessed, stop: Stop) -> Root:
             break
         root.fix(state.cost)
         master.purge()
-        new = pool.add(line_bridges(problem, root.x)) + pool.add(_round(root, capped, stop))
+        known = pool.violated(root.x, 50)  # rows dropped too early
+        new = known + pool.add(line_bridges(problem, root.x)) + pool.add(_round(root, capped, stop))
         stalled = len(history) > 6 and history[-1] - history[-6] < 4e-4 * max(1.0, abs(history[-1]))
         if (not new or stalled) and not stop.done:
             if capped:
                 root.finished = True
                 break
-            capped, history = True, []
+            capped = root.capped = True
+            history = []
         if stop.done:
             break
         master.add(new)

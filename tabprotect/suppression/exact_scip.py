@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tabprotect.errors import SolverUnavailable
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import heuristic_mip
-from tabprotect.suppression.cuts import Cut, line_bridges
+from tabprotect.suppression.cuts import Cut, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
 from tabprotect.suppression.heuristic_state import Witnessed
-from tabprotect.suppression.master import row_arrays
 from tabprotect.suppression.separation import WHOLE
 from tabprotect.types import BoolArray, FloatArray
+
+KNOWN = 30
+"""Known cuts that are added at a time."""
 
 
 def available() -> bool:
@@ -26,9 +29,12 @@ def available() -> bool:
 
 
 class Tree:
-    """The model in SCIP, the incumbent with its witnesses, and the callbacks between them."""
+    """The model in SCIP, the best pattern, and the callbacks between them.
 
-    def __init__(self, root: Root, state: Witnessed, stop: Stop, seed: int) -> None:
+    ``between`` is called after each node and may return a cheaper pattern.
+    """
+
+    def __init__(self, root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between) -> None:
         try:
             pyscipopt: Any = import_module("pyscipopt")
         except ImportError as error:
@@ -36,11 +42,9 @@ class Tree:
                 "the tree search in SCIP needs PySCIPOpt: pip install 'tabprotect[scip]'"
             ) from error
         self.kind = pyscipopt
-        self.root, self.state, self.stop = root, state, stop
+        self.root, self.hidden, self.stop, self.between = root, hidden, stop, between
         self.problem = root.problem
-        self.neighbourhoods = heuristic_mip.Search(state, root.x, stop, seed + 1, closed=root.master.fixed_out)
-        self.searched, self.injected = 0.0, state.cost
-        self.turn, self.share, self.started = 0, 0.2, stop.seconds
+        self.turn = 0
         self.model = pyscipopt.Model("suppression")
         self._parameters(seed)
         self.vars: dict[int, Any] = {}
@@ -63,6 +67,8 @@ class Tree:
             "nodeselection/bfs/stdpriority", 1_000_000
         )  # patterns come from elsewhere: the tree is for the bound
         m.setParam("branching/relpscost/initcand", 20)
+        m.setParam("separating/gomory/freq", 0)  # at the root only
+        m.setParam("separating/aggregation/freq", -1)
         m.setHeuristics(self.kind.SCIP_PARAMSETTING.OFF)
 
     def _build(self) -> None:
@@ -91,14 +97,12 @@ class Tree:
         self.inject()
 
     def inject(self, finder: Any = None) -> bool:
-        """Give SCIP the incumbent."""
-        hidden = self.state.hidden
+        """Give SCIP the best pattern."""
+        if self.hidden[self.root.master.fixed_out].any():
+            return False
         solution = self.model.createSol(finder)
         for j, z in self.vars.items():
-            self.model.setSolVal(solution, z, 1.0 if hidden[j] else 0.0)
-        if any(hidden[j] for j in np.flatnonzero(self.root.master.fixed_out)):
-            return False
-        self.injected = self.state.cost
+            self.model.setSolVal(solution, z, 1.0 if self.hidden[j] else 0.0)
         return bool(self.model.addSol(solution))
 
     def point(self, solution: Any = None) -> FloatArray:
@@ -124,9 +128,12 @@ class Tree:
         return infeasible
 
     def separate(self, x: FloatArray, *, whole: bool) -> list[Cut]:
-        """Violated cuts: all requirements at a whole point, a few in turn at a fractional one."""
+        """Violated cuts: all requirements at a whole point; known ones at a fractional one, else a few requirements in turn."""
         root = self.root
         cuts = line_bridges(self.problem, x, 1e-2)
+        known = [] if whole else root.pool.violated(x, KNOWN)
+        if known:
+            return known + cuts
         n = len(root.requirements)
         found = 0
         for k in range(n):
@@ -146,8 +153,8 @@ class Tree:
         return cuts
 
     def safe(self, x: FloatArray) -> bool:
-        """Whether a whole point meets every requirement; the incumbent has its witnesses and is not asked again."""
-        if (x > 0.5)[~self.state.hidden].sum() == 0 and (x < 0.5)[self.state.hidden].sum() == 0:
+        """Whether a whole point meets every requirement; the best pattern is known to be safe and not asked again."""
+        if ((x > 0.5) == self.hidden).all():
             return True
         for r in self.root.requirements:
             if self.stop.done:
@@ -158,34 +165,56 @@ class Tree:
         return True
 
     def search(self, finder: Any) -> bool:
-        """A slice of neighbourhood search: a share of the tree's own time that shrinks while nothing is found."""
-        cuts: list[Cut] | None = None
-        while not self.stop.done:
-            start = self.stop.seconds
-            if self.searched > self.share * (start - self.started - self.searched):
-                break
-            cuts = heuristic_mip.useful(self.root.pool.cuts) if cuts is None else cuts
-            gained = self.neighbourhoods.once(cuts)
-            self.searched += self.stop.seconds - start
-            self.share = min(0.8, self.share * 1.5) if gained else max(0.05, self.share * 0.97)
-            if gained:
-                self.stop.tell("tree", cost=self.state.cost, bound=self.root.lift(min(self.bound, self.state.cost)))
-        return self.state.cost < self.injected and self.inject(finder)
+        """Look whether there is a better pattern now."""
+        better = self.between(self)
+        if better is None:
+            return False
+        self.hidden = better
+        return self.inject(finder)
 
     @property
     def bound(self) -> float:
         return max(self.root.bound, float(self.model.getDualbound()))
 
     def run(self) -> tuple[float, bool, BoolArray]:
-        """Lower bound, whether the tree is finished, and SCIP's best pattern."""
-        self.model.optimize()
+        """Lower bound, whether the tree is finished, and the best pattern."""
+        self.model.optimizeNogil()
         finished = self.model.getStatus() in ("optimal", "infeasible")
-        best = self.model.getBestSol() if self.model.getNSols() else None
-        hidden = self.problem.free.copy() if best is None else self.point(best) > 0.5
-        if best is None:
-            hidden = self.state.hidden
-        bound = self.state.cost if self.model.getStatus() == "infeasible" else self.bound
-        return min(bound, 1e300), finished, hidden
+        if self.model.getNSols():
+            found = self.point(self.model.getBestSol()) > 0.5
+            if self.problem.cost(found) < self.problem.cost(self.hidden):
+                self.hidden = found
+        bound = self.problem.cost(self.hidden) if self.model.getStatus() == "infeasible" else self.bound
+        return min(bound, 1e300), finished, self.hidden
+
+
+Between: TypeAlias = Callable[[Tree], BoolArray | None]
+
+
+class Neighbourhoods:
+    """Neighbourhood search between the nodes: a share of the tree's own time that shrinks while nothing is found."""
+
+    def __init__(self, root: Root, state: Witnessed, stop: Stop, seed: int) -> None:
+        self.root, self.state, self.stop = root, state, stop
+        self.finder = heuristic_mip.Search(state, root.x, stop, seed, closed=root.master.fixed_out)
+        self.share, self.spent, self.started, self.told = 0.2, 0.0, stop.seconds, state.cost
+
+    def __call__(self, tree: Tree) -> BoolArray | None:
+        cuts: list[Cut] | None = None
+        while not self.stop.done:
+            start = self.stop.seconds
+            if self.spent > self.share * (start - self.started - self.spent):
+                break
+            cuts = heuristic_mip.useful(self.root.pool.cuts) if cuts is None else cuts
+            gained = self.finder.once(cuts)
+            self.spent += self.stop.seconds - start
+            self.share = min(0.8, self.share * 1.5) if gained else max(0.05, self.share * 0.97)
+        cost = self.state.cost
+        self.stop.tell("tree", cost=cost, bound=self.root.lift(min(tree.bound, cost)))
+        if cost >= self.told:
+            return None
+        self.told = cost
+        return self.state.hidden
 
 
 def _handler(tree: Tree) -> Any:

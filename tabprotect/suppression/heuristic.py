@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression.exact_root import cut_root
+from tabprotect.suppression.exact_root import cut_root, start_root
 from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import search_core
 from tabprotect.suppression.heuristic_mip import Search, useful
@@ -49,7 +49,7 @@ def search(problem: Reduced, stop: Stop, seed: int, patience: int = 60) -> tuple
         return regroup(problem, state, stop, seed), problem.base
     state = restart(problem, state, stop.part(0.15), seed)
     improve(state, Router(problem), stop.part(0.1), seed, patience=150)
-    root = cut_root(problem, state, stop.part(0.2))
+    root = cut_root(start_root(problem), state, stop.part(0.2))
     bound = root.lift(root.bound)
     state = search_core(state, root.x, root.reduced, None, stop.part(0.6), seed, bound, patience // 4)
     if not stop.done:

@@ -49,10 +49,13 @@ def search_core(
     seed: int,
     bound: float,
     patience: int,
+    better: Callable[[Pattern], None] | None = None,
+    *,
+    fresh: bool = False,
 ) -> Witnessed:
     """Improve and merge on the core of the problem: the cells whose reduced costs in the relaxation are low.
 
-    Others are too dear to be likely, and programs over fewer cells take less time.
+    Others are too dear to be likely, and programs over fewer cells take less time. ``better`` hears of every pattern that is the best. A ``fresh`` search begins elsewhere and joins what it finds with the given pattern in the end.
     """
     problem = state.problem
     count = 2 * int((x > 1e-6).sum()) + 100
@@ -72,7 +75,13 @@ def search_core(
         single = rebuild(start, range(len(start.needs) - 1, -1, -1), stop.part(0.4), seed, inside)
         start = single if single.cost <= start.cost else start
     improve(start, Router(inner), stop.part(0.15), seed, patience=150, bound=bound)
-    best = Merging(start, guide, exact, stop, seed).run(bound, patience)
+    merging = Merging(start, guide, exact, stop, seed)
+    if fresh:
+        merging.leave()
+    merging.run(bound, patience, None if fresh else better)
+    if fresh:
+        merging.join(start)
+    best = merging.best[0]
     found = witnessed(problem, best.pattern(bound=0.0))
     return found if found is not None and found.cost < state.cost else state
 
@@ -93,7 +102,7 @@ class Merging:
         self.parents = 4
         self.founders: list[Witnessed] = [state]
 
-    def run(self, bound: float, patience: int) -> Witnessed:
+    def run(self, bound: float, patience: int, better: Callable[[Pattern], None] | None = None) -> Witnessed:
         """Until the stop, the bound, or so many new patterns in a row that bring nothing.
 
         A quarter of the time goes to unions for the exact method.
@@ -111,9 +120,24 @@ class Merging:
                 spent += self.stop.seconds - start
             gained = self.best[0].cost < before - 1e-9 * abs(before)
             idle = 0 if gained else idle + 1
-            if gained:
-                self.stop.tell("merging", cost=self.best[0].cost, bound=bound)
+            self.stop.tell("merging", cost=self.best[0].cost, bound=bound)
+            if gained and better is not None:
+                better(self.best[0].pattern(bound=0.0))
         return self.best[0]
+
+    def leave(self) -> None:
+        """Go on from a new pattern instead of the given one."""
+        new = self.descend()
+        self.best, self.founders = [new], [new]
+
+    def join(self, other: Witnessed) -> None:
+        """Combine with a pattern from elsewhere."""
+        if other.needs == self.best[0].needs:
+            self._keep(other)
+            self.combine(other)
+            self.graft(TRIES)
+        elif other.cost < self.best[0].cost:
+            self._adopt(other)
 
     def _over(self, bound: float) -> bool:
         return self.stop.done or self.stop.enough(self.best[0].cost, bound)

@@ -12,10 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression.cuts import Cut
+from tabprotect.suppression.cuts import Cut, row_arrays
 from tabprotect.suppression.heuristic_local import reroute
 from tabprotect.suppression.heuristic_state import Witnessed
-from tabprotect.suppression.master import row_arrays
 from tabprotect.suppression.moves import BOTH, SHORT, Move, Router, clean, measured
 from tabprotect.types import BoolArray, FloatArray, IntArray
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tabprotect.suppression.cuts import Cut
+from tabprotect.suppression.cuts import Cut, stack_rows
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
@@ -35,27 +35,10 @@ class Master:
         """Append rows."""
         if not cuts:
             return
-        starts: list[int] = []
-        index: list[int] = []
-        value: list[float] = []
-        lower: list[float] = []
-        for cut in cuts:
-            starts.append(len(index))
-            index += self.position[cut.cells].tolist()
-            value += cut.coefficients.tolist()
-            if cut.head >= 0:
-                index.append(int(self.position[cut.head]))
-                value.append(-1.0)
-            lower.append(1.0 if cut.head < 0 else 0.0)
-        m = len(cuts)
+        matrix, lower = stack_rows(cuts, self.problem.n)
+        m, index = len(cuts), self.position[matrix.indices].astype(np.int32)
         self._h.addRows(
-            m,
-            np.array(lower),
-            np.full(m, np.inf),
-            len(index),
-            np.array(starts, dtype=np.int32),
-            np.array(index, dtype=np.int32),
-            np.array(value),
+            m, lower, np.full(m, np.inf), len(index), matrix.indptr[:-1].astype(np.int32), index, matrix.data
         )
         self.rows += cuts
         self.age += [0] * m
@@ -114,10 +97,3 @@ def fixable(value: float, reduced: FloatArray, x: FloatArray, best: float, step:
     out = (x < 1e-6) & (value + reduced > target)
     inside = (x > 1 - 1e-6) & (value - reduced > target)
     return out, inside
-
-
-def row_arrays(cut: Cut) -> tuple[IntArray, FloatArray, float]:
-    """Cells, coefficients and right-hand side with the head on the left."""
-    if cut.head < 0:
-        return cut.cells, cut.coefficients, 1.0
-    return np.append(cut.cells, cut.head), np.append(cut.coefficients, -1.0), 0.0

@@ -40,6 +40,7 @@ def suppress(
     keep: Any = None,
     previous: Any = None,
     gap: float = 0.0,
+    threads: int | None = None,
     executor: Executor | None = None,
     progress: Listener | None = None,
 ) -> Protected:
@@ -55,7 +56,7 @@ def suppress(
     time_limit
         Seconds; the best safe pattern found by then is returned with its gap. Ctrl-C does the same at once. If no safe pattern was found, `Unsafe` is raised.
     seed
-        Same seed, same answer (as long as it is not the time that ends the search).
+        Same seed, same answer with ``threads=1``, as long as it is not the time that ends the search or a part of it.
     zeros
         Allow cells of value zero as complements.
     singletons
@@ -66,6 +67,11 @@ def suppress(
         An earlier pattern (a `Protected` or a mask): its secondary cells cost next to nothing, so that the pattern changes as little as possible.
     gap
         Stop when the gap is proved to be at most this.
+    threads
+        1 keeps all work in this process. Otherwise ``exact`` (on tables that are not networks) uses a second core where there is one: lower bounds in a
+        process of their own, patterns in this one.
+    executor
+        Where the parts of the audit run in parallel.
     progress
         Called with news of cost, bound and gap.
 
@@ -83,6 +89,8 @@ def suppress(
         raise InputError(f"unknown method {method!r}: use {', '.join(METHODS)}")
     if time_limit is not None and not time_limit > 0:
         raise InputError(f"time_limit must be positive, got {time_limit}")
+    if threads is not None and threads < 1:
+        raise InputError(f"threads must be 1 or more, got {threads}")
     warm_up()
     stop = Stop(time_limit, gap, progress)
     weights = table.weights(objective)
@@ -91,7 +99,7 @@ def suppress(
         return _baseline(table, problem, weights, stop)
     _check_rooms(table, problem)
     with interruptible(stop):
-        name, why, solve = _choose(problem, method)
+        name, why, solve = _choose(problem, method, threads)
         if problem.requirements:
             try:
                 pattern = solve(problem, _search_time(problem, stop), seed)
@@ -131,32 +139,40 @@ def warm_up() -> None:
     audit_pattern(problem.relations, pattern.suppressed, problem.down, problem.up, Needs(*table.needed_levels()))
 
 
-def _choose(problem: Problem, method: str) -> tuple[str, str, Method]:
+def _choose(problem: Problem, method: str, threads: int | None) -> tuple[str, str, Method]:
     """Name, reason and function of the method."""
     if method != "auto":
-        return method, "asked for", _named(method, problem)
+        return method, "asked for", _named(method, problem, threads)
     n = int((problem.fixed | problem.candidates).sum())
     if _is_network(problem):
         if n <= NETWORK_EXACT_CELLS:
             return (
                 "exact",
                 f"a network table of {n:,} cells: branch-and-cut with flow separation",
-                _named("exact", problem),
+                _named("exact", problem, threads),
             )
-        return "network", f"a network table of {n:,} cells, too large to prove optimality", _named("network", problem)
+        return (
+            "network",
+            f"a network table of {n:,} cells, too large to prove optimality",
+            _named("network", problem, threads),
+        )
     if n <= EXACT_CELLS:
         return (
             "exact",
             f"a general table of {n:,} cells: branch-and-cut from a heuristic start",
-            _named("exact", problem),
+            _named("exact", problem, threads),
         )
     if n > LARGE_CELLS and problem.dims is not None:
         return (
             "hypercube",
             f"a large table of {n:,} cells with codes: boxes, then improvement",
-            _named("hypercube", problem),
+            _named("hypercube", problem, threads),
         )
-    return "heuristic", f"a general table of {n:,} cells, too large to prove optimality", _named("heuristic", problem)
+    return (
+        "heuristic",
+        f"a general table of {n:,} cells, too large to prove optimality",
+        _named("heuristic", problem, threads),
+    )
 
 
 def _is_network(problem: Problem) -> bool:
@@ -169,7 +185,7 @@ def _is_network(problem: Problem) -> bool:
     return network_of(problem.relations, usable) is not None
 
 
-def _named(method: str, problem: Problem) -> Method:
+def _named(method: str, problem: Problem, threads: int | None) -> Method:
     if method == "exact":
         if _is_network(problem):
             from tabprotect.suppression.network_exact import solve as network_exact
@@ -177,7 +193,7 @@ def _named(method: str, problem: Problem) -> Method:
             return network_exact
         from tabprotect.suppression.exact import solve as exact
 
-        return exact
+        return functools.partial(exact, threads=threads)
     if method == "network":
         if not _is_network(problem):
             raise InputError(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from tabprotect.bench.families import magnitude
 from tabprotect.errors import Infeasible
-from tabprotect.solve.stop import Stop
-from tabprotect.suppression import exact, heuristic
+from tabprotect.solve.side import Side
+from tabprotect.solve.stop import Progress, Stop
+from tabprotect.suppression import exact, exact_side, heuristic
+from tabprotect.suppression.cuts import Cut, Pool
 from tabprotect.suppression.problem import Pattern, Problem, Requirement
 from tabprotect.table.cube import cube_relations, fill_margins
 from tabprotect.table.examples import d272
@@ -265,3 +269,73 @@ def test_deterministic() -> None:
     problem = instance("hierarchy", 2)
     first, second = (exact.solve(problem, Stop(60), seed=3) for _ in range(2))
     assert (first.suppressed == second.suppressed).all()
+
+
+def test_known_cuts_farthest_from_the_point() -> None:
+    rng = np.random.default_rng(4)
+    pool, n = Pool(), 30
+    for _ in range(200):
+        cells = np.sort(rng.choice(n - 1, int(rng.integers(2, 6)), replace=False)) + 1
+        pool.add([Cut(cells, rng.uniform(0.2, 1.0, len(cells)), head=0 if rng.random() < 0.3 else -1)])
+    assert Pool().violated(np.zeros(n), 5) == []
+    x = rng.uniform(0.0, 0.4, n)
+    found = pool.violated(x, 10)
+
+    def distance(cut: Cut) -> float:
+        return cut.violation(x) / np.sqrt((cut.coefficients**2).sum() + (cut.head >= 0))
+
+    expected = sorted((distance(c) for c in pool.cuts), reverse=True)[:10]
+    assert [distance(c) for c in found] == pytest.approx(expected)
+    pool.add([Cut(np.array([1]), np.ones(1))] * 2)
+    assert len(pool.cuts) == 201
+
+
+@pytest.fixture(scope="module")
+def cube_problem() -> Problem:
+    """A 4 × 4 × 4 table whose relaxation leaves a gap, and its optimum by one process."""
+    return Problem.from_table(magnitude(4, "4,4,4", mean=12))
+
+
+@pytest.mark.parametrize("quick", [0, exact.QUICK], ids=["all bounds beside", "root here first"])
+def test_side_by_side_is_as_good_as_one_process(cube_problem: Problem, monkeypatch: Any, quick: int) -> None:
+    monkeypatch.setattr(exact_side, "spare_core", lambda: True)
+    monkeypatch.setattr(exact, "QUICK", quick)
+    monkeypatch.setattr(exact, "SHORT", 0.0)
+    started = []
+    monkeypatch.setattr(exact_side, "Side", lambda *given: started.append(given) or Side(*given))
+    alone = exact.solve(cube_problem, Stop(120), threads=1)
+    assert alone.optimal
+    assert not started
+    news: list[Progress] = []
+    both = exact.solve(cube_problem, Stop(120, listener=news.append))
+    check(cube_problem, both)
+    assert started
+    assert both.optimal
+    assert cube_problem.cost(both.suppressed) == cube_problem.cost(alone.suppressed)
+    assert all(p.bound <= alone.bound + 1e-6 for p in news if p.bound is not None)
+
+
+def test_bounds_that_die_do_not_matter(cube_problem: Problem, monkeypatch: Any) -> None:
+    class Dying(exact_side.Side):
+        def __init__(self, task: str, *rest: Any) -> None:
+            super().__init__("tests.solve.test_side:fail", *rest)
+
+    monkeypatch.setattr(exact_side, "spare_core", lambda: True)
+    monkeypatch.setattr(exact_side, "Side", Dying)
+    monkeypatch.setattr(exact, "QUICK", 0)
+    pattern = exact.solve(cube_problem, Stop(120))
+    check(cube_problem, pattern)
+    assert pattern.optimal
+
+
+def test_cancelled_side_by_side(cube_problem: Problem, monkeypatch: Any) -> None:
+    monkeypatch.setattr(exact_side, "spare_core", lambda: True)
+    monkeypatch.setattr(exact, "QUICK", 0)
+    stop = Stop(None)
+
+    def listen(news: Progress) -> None:
+        if news.phase != "first safe pattern":
+            stop.cancel()
+
+    stop.listener = listen
+    check(cube_problem, exact.solve(cube_problem, stop))

@@ -298,5 +298,5 @@ def test_gap_asked_for_ends_the_search() -> None:
     table = magnitude(1304, "6,6,6", mean=30)
     res = tp.suppress(table, gap=0.2, time_limit=30)
     assert res.gap <= 0.2
-    assert "nodes" not in res.info  # the root is enough for that
+    assert res.info.get("nodes", 0) <= 1  # the root is enough for that
     assert tp.attack(res, goal="verdict").safe
