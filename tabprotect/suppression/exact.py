@@ -29,7 +29,7 @@ SMALL = 600
 """Up to so many cells a tree is likely to be finished."""
 SHORT = 2.0
 """Seconds for the tree in this process before another one is started."""
-PATIENCE = 6
+PATIENCE = 10
 """Patterns without gain before another way of finding them is tried beside the tree."""
 
 
@@ -201,9 +201,9 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -
     while not stop.done:
         guide = side.guide
         x, reduced = guide.x, guide.reduced
-        state = search_core(state, x, reduced, again, stop.part(0.6), seed, side.bound, PATIENCE, better, fresh=fresh)
-        finder = heuristic_mip.Search(state, x, stop.part(0.3), seed, closed=side.closed(guide))
-        finder.run(guide.cuts, bound=side.bound, patience=3 * PATIENCE)
+        state = search_core(state, x, reduced, again, stop, seed, side.bound, PATIENCE, better, fresh=fresh)
+        finder = heuristic_mip.Search(state, x, stop, seed, closed=side.closed(guide))
+        finder.run(guide.cuts, bound=side.bound, patience=PATIENCE)
         side.offer(state.hidden)
         seed, fresh = seed + 1, True
     return state

@@ -22,7 +22,7 @@ from tabprotect.suppression.problem import Requirement
 from tabprotect.suppression.separation import Separator
 from tabprotect.types import BoolArray, FloatArray
 
-ANEW = 0.8
+ANEW = 0.6
 """The tree begins anew where so small a part of the cells is still open."""
 EVERY = 0.3
 """Seconds between two messages about the bound."""

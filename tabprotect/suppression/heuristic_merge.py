@@ -74,14 +74,12 @@ def search_core(
         inside = np.flatnonzero(start.hidden)
         single = rebuild(start, range(len(start.needs) - 1, -1, -1), stop.part(0.4), seed, inside)
         start = single if single.cost <= start.cost else start
-    improve(start, Router(inner), stop.part(0.15), seed, patience=150, bound=bound)
+    if not fresh:
+        improve(start, Router(inner), stop.part(0.15), seed, patience=150, bound=bound)
     merging = Merging(start, guide, exact, stop, seed)
     if fresh:
         merging.leave()
-    merging.run(bound, patience, None if fresh else better)
-    if fresh:
-        merging.join(start)
-    best = merging.best[0]
+    best = merging.run(bound, patience, better)
     found = witnessed(problem, best.pattern(bound=0.0))
     return found if found is not None and found.cost < state.cost else state
 
@@ -101,6 +99,7 @@ class Merging:
         self.tried: set[bytes] = set()
         self.parents = 4
         self.founders: list[Witnessed] = [state]
+        self.left: Witnessed | None = None
 
     def run(self, bound: float, patience: int, better: Callable[[Pattern], None] | None = None) -> Witnessed:
         """Until the stop, the bound, or so many new patterns in a row that bring nothing.
@@ -120,24 +119,36 @@ class Merging:
                 spent += self.stop.seconds - start
             gained = self.best[0].cost < before - 1e-9 * abs(before)
             idle = 0 if gained else idle + 1
-            self.stop.tell("merging", cost=self.best[0].cost, bound=bound)
-            if gained and better is not None:
-                better(self.best[0].pattern(bound=0.0))
+            if gained:
+                self._tell(bound, better)
+        self._return()
+        self._tell(bound, better)
         return self.best[0]
 
+    def _tell(self, bound: float, better: Callable[[Pattern], None] | None) -> None:
+        """Progress, with the best pattern unless a better one was left."""
+        best = self.best[0] if self.left is None or self.best[0].cost <= self.left.cost else self.left
+        self.stop.tell("merging", cost=best.cost, bound=bound)
+        if better is not None and best is not self.left:
+            better(best.pattern(bound=0.0))
+
     def leave(self) -> None:
-        """Go on from a new pattern instead of the given one."""
+        """Go on from a new pattern; the given one comes back in the end."""
+        self.left = self.best[0]
         new = self.descend()
         self.best, self.founders = [new], [new]
 
-    def join(self, other: Witnessed) -> None:
-        """Combine with a pattern from elsewhere."""
-        if other.needs == self.best[0].needs:
-            self._keep(other)
-            self.combine(other)
+    def _return(self) -> None:
+        """Combine with the pattern that was left."""
+        left = self.left
+        if left is None:
+            return
+        if left.needs == self.best[0].needs:
+            self._keep(left)
+            self.combine(left)
             self.graft(TRIES)
-        elif other.cost < self.best[0].cost:
-            self._adopt(other)
+        elif left.cost < self.best[0].cost:
+            self._adopt(left)
 
     def _over(self, bound: float) -> bool:
         return self.stop.done or self.stop.enough(self.best[0].cost, bound)
@@ -160,7 +171,7 @@ class Merging:
             for i in range(n):
                 new.put(i, None if i in chosen else first.moves[i])
             order = [i for i in order if i in chosen]
-        noise = (0.0, 0.2, 0.4)[(k - 1) % 3]
+        noise = (0.0 if self.left is None else 0.3, 0.2, 0.4)[(k - 1) % 3]
         new.price = price * np.maximum(1.0 - self.guide, 0.02) * rng.uniform(1 - noise, 1 + noise, self.problem.n)
         if len(order) < n:
             own = first.secondaries
