@@ -96,9 +96,10 @@ def _search(
         if model is None:
             model = sense_model(problem, norm, limit=limit, floor=least_moves(problem, norm))
         if best is None or model.matrix.nnz <= PER_SECOND * stop.left:
-            if norm != "l1" or len(problem.sensitive) <= 2 * REGION:
-                return _by_program(problem, model, norm, best, bound, stop, gap, backend, seed)
-            return _by_parts(problem, model, best, bound, stop, gap, backend, seed)
+            parts = norm == "l1" and len(problem.sensitive) > 2 * REGION
+            part = stop.part(0.7) if parts else stop
+            found = _by_program(problem, model, norm, best, bound, part, gap, backend, seed)
+            return _by_parts(problem, model, found, best, stop, gap, seed) if parts and found is not None else found
     # a block does not see the balance of the whole table
     if norm == "l1" and len(problem.sensitive) > BLOCK_SENSITIVE and not problem.balanced:
         best = improve_by_blocks(problem, best, stop, bound=bound, gap=gap, seed=seed)
@@ -182,18 +183,10 @@ def _by_program(
 
 
 def _by_parts(
-    problem: Problem,
-    model: LinearModel,
-    best: FloatArray | None,
-    bound: float,
-    stop: Stop,
-    gap: float,
-    backend: str,
-    seed: int,
-) -> Adjusted | None:
-    """Many directions: the whole integer program for the bound and a new table, then better tables from that and the one before."""
-    found = _by_program(problem, model, "l1", best, bound, stop.part(0.7), gap, backend, seed)
-    if found is None or _close(found.cost, found.bound, gap) or stop.done:
+    problem: Problem, model: LinearModel, found: Adjusted, best: FloatArray | None, stop: Stop, gap: float, seed: int
+) -> Adjusted:
+    """Many directions: better tables from the integer program's and the one before."""
+    if _close(found.cost, found.bound, gap) or stop.done:
         return found
     z = found.z if best is None else cross(problem, model, found.z, best, stop.part(0.25), seed)
     z = improve_by_regions(problem, model, z, stop, bound=found.bound, gap=gap, seed=seed)

@@ -62,8 +62,7 @@ def solve(
     bound, proved = reduced.base, state.cost <= reduced.base
     info: dict[str, object] = {"cells": reduced.n, "relations": reduced.matrix.shape[0]}
     if not proved and not stop.done:
-        beside = merging and tree != "highs" and threads != 1 and exact_side.available()
-        if beside:
+        if merging and tree != "highs" and threads != 1 and exact_side.available():
             bound, proved, state = _side_by_side(reduced, state, stop, seed, tree, info)
         else:
             bound, proved, state = _search(reduced, state, stop, seed, tree, merging, info)
@@ -83,7 +82,7 @@ def _start(problem: Reduced, stop: Stop, seed: int, start: Pattern | None) -> Wi
 def _search(
     problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, merging: bool, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
-    """Root, better patterns, root again with cells fixed, tree."""
+    """Everything in one process: root, better patterns, root again with cells fixed, tree."""
     if heuristic_start.slow(state, stop):
         state = heuristic_start.regroup(problem, state, stop.part(0.5), seed)
         bounds = cut_root(start_root(problem), state, stop.part(0.9))
@@ -169,6 +168,8 @@ def _side_by_side(
     with exact_side.Beside(root, state.hidden, stop, seed) as side:
         state = _patterns(state, side, seed, tree)
         side.offer(state.hidden)
+        while not side.stop.done:  # no better pattern is looked for any more, but the bounds may still rise
+            side.over.wait(0.1)
     news = side.news
     info["nodes"] = news.nodes
     answer = _settled(root, state, news.bound, news.finished, news.hidden)
@@ -183,7 +184,11 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -
     """Better patterns while the bounds rise: other starts, then merging where the relaxation points, then neighbourhoods."""
     problem, stop = state.problem, side.stop
     if heuristic_start.slow(state, stop):
-        return heuristic_start.regroup(problem, state, stop, seed)
+        while not stop.done:
+            state = heuristic_start.regroup(problem, state, stop, seed)
+            side.offer(state.hidden)
+            seed += 1
+        return state
     if side.guide is None:
         state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
         side.offer(state.hidden)
@@ -197,11 +202,11 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -
     def better(pattern: Pattern) -> None:
         side.offer(problem.contract(pattern.suppressed) | problem.free)
 
-    fresh = False
+    fresh, patience = False, PATIENCE if problem.n <= QUICK else 3 * PATIENCE  # large ones converge late
     while not stop.done:
         guide = side.guide
         x, reduced = guide.x, guide.reduced
-        state = search_core(state, x, reduced, again, stop, seed, side.bound, PATIENCE, better, fresh=fresh)
+        state = search_core(state, x, reduced, again, stop, seed, side.bound, patience, better, fresh=fresh)
         finder = heuristic_mip.Search(state, x, stop, seed, closed=side.closed(guide))
         finder.run(guide.cuts, bound=side.bound, patience=PATIENCE)
         side.offer(state.hidden)

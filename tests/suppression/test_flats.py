@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from tabprotect.bench.families import magnitude
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import heuristic_start
+from tabprotect.suppression import exact, heuristic_start
 from tabprotect.suppression.flats import Wish, cheapest_flat, echelon
 from tabprotect.suppression.heuristic_combine import combine, neighbours
 from tabprotect.suppression.heuristic_local import improve
@@ -126,3 +126,13 @@ def test_neighbours_are_distinct_and_contain_the_first():
         some = neighbours(state, 1, size)
         assert 1 in some
         assert len(set(some)) == len(some) == min(size, len(state.needs))
+
+
+def test_good_patterns_leave_few_dimensions():
+    table = magnitude(1304, "6,6,6", mean=30)
+    problem = Problem.from_table(table)
+    pattern = exact.solve(problem, Stop(300), threads=1)
+    assert pattern.optimal
+    hidden = pattern.suppressed
+    rank = np.linalg.matrix_rank(problem.relations[:, np.flatnonzero(hidden)].toarray())
+    assert (int(hidden.sum()), int(hidden.sum() - rank)) == (36, 3)
