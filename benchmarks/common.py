@@ -12,7 +12,7 @@ from typing import Any
 
 from tabprotect.bench.environment import calibrate, environment
 
-__all__ = ["best_of", "calibrate", "environment", "peak_memory_gib", "save"]
+__all__ = ["best_of", "calibrate", "environment", "load", "peak_memory_gib", "save"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -37,6 +37,12 @@ def peak_memory_gib() -> float:
 def command() -> str:
     """The command that is running."""
     return " ".join(["python -m", *([sys.orig_argv[2]] if len(sys.orig_argv) > 2 else []), *sys.argv[1:]])
+
+
+def load(name: str) -> dict[str, Any]:
+    """The committed result of that name."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return found
 
 
 def save(name: str, rows: list[dict[str, Any]], note: str = "") -> Path:

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RESULTS
+from benchmarks import common
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -28,8 +28,7 @@ PEERS = {
 
 
 def load(name: str) -> dict[str, Any] | None:
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    return common.load(name) if (common.RESULTS / f"{name}.json").exists() else None
 
 
 def cell(v: Any) -> str:
@@ -71,7 +70,7 @@ def page() -> str:
         "workload) stand beside each table. Compare times within one table only.\n\nWhere a table names τ-ARGUS, the numbers are those of its exact engine on SCIP 10 with a limit of 60 s, "
         "measured by the project on another machine; costs are the value of the complementary cells.\n"
     ]
-    for path in sorted(RESULTS.glob("*.json")):
+    for path in sorted(common.RESULTS.glob("*.json")):
         data = json.loads(path.read_text())
         rows = data["rows"]
         for row in rows:
