@@ -27,7 +27,12 @@ Repair = Callable[[FloatArray, int], "FloatArray | None"]
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """min cost·x over 0–1 columns in ``allowed``, rows known so far, the separator, a feasible start, a bound known already."""
+    """min cost·x over 0–1 columns in ``allowed``, rows known so far, the separator, a feasible start, a bound known already.
+
+    The tree also takes ``known`` rows that need not be in the program from the start, separators for further threads (``beside``), how many
+    threads may be ``busy`` now (all where it is None), ``news``, which is told the bound again and again and may answer with a better
+    feasible point, and the ``offset`` between its costs and those that progress shows.
+    """
 
     cost: FloatArray
     allowed: BoolArray
@@ -37,6 +42,11 @@ class Program:
     integral: bool
     repair: Repair | None = None
     bound: float = 0.0
+    known: tuple[Row, ...] = ()
+    beside: tuple[Separate, ...] = ()
+    busy: Callable[[], int] | None = None
+    news: Callable[[float], FloatArray | None] | None = None
+    offset: float = 0.0
 
     @property
     def cutoff(self) -> float:
@@ -107,7 +117,7 @@ def _solve_sequence(program: Program, stop: Stop, seed: int) -> TreeAnswer:
             break
         finished = status == highspy.HighsModelStatus.kOptimal
         bound = max(bound, float(info.objective_function_value if finished else info.mip_dual_bound))
-        stop.tell("tree", cost=best_cost, bound=bound)
+        stop.tell("tree", cost=best_cost + program.offset, bound=bound + program.offset)
         if finished and bound >= best_cost - 1e-9 * max(1.0, best_cost):
             return TreeAnswer(best, best_cost, True, nodes, "highs")
         x = np.zeros(len(program.cost))

@@ -1,7 +1,10 @@
-"""Branch-and-cut on one warm HiGHS linear program: best bound first, reliability branching, rows from a separator.
+"""Branch-and-cut on warm HiGHS linear programs: best bound first, reliability branching, rows from a separator.
 
-Every row is valid everywhere, so the tree shares one program: a node is a set of fixed columns, and moving to another node changes column
+Every row is valid everywhere, so a thread needs one program: a node is a set of fixed columns, and moving to another node changes column
 bounds only, which keeps the basis dual feasible.
+
+Several threads work in step: each takes a few of the best nodes, and what they found is put together in a fixed order before the next
+ones are taken. So the tree is the same in every run with the same number of threads, as long as no time limit ends it.
 
 Reference: T. Achterberg, T. Koch and A. Martin, "Branching rules revisited", Operations Research Letters 33 (2005).
 """
@@ -9,15 +12,18 @@ Reference: T. Achterberg, T. Koch and A. Martin, "Branching rules revisited", Op
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tabprotect.solve.branch import Program, TreeAnswer
+from tabprotect.solve.branch import Program, Separate, TreeAnswer
 from tabprotect.solve.cutting import Row
+from tabprotect.solve.relaxation import Relaxation, RowPool
 from tabprotect.solve.stop import Stop
-from tabprotect.types import FloatArray, IntArray
+from tabprotect.types import BoolArray, FloatArray, IntArray
 
 RELIABLE = 4
 """Trials of a column in a direction before its average gain is believed."""
@@ -31,6 +37,9 @@ TRIAL_STEPS = 30
 REPAIR_EVERY = 25
 """Nodes between two calls of the caller's repair."""
 
+BUNDLE = 4
+"""Nodes a thread takes at a time where there are several threads."""
+
 
 @dataclass(order=True)
 class _Node:
@@ -40,209 +49,76 @@ class _Node:
     one: IntArray = field(compare=False)
 
 
-class _Relaxation:
-    """The linear program over the allowed columns, numbered 0…k−1 here."""
+@dataclass(frozen=True)
+class _Gains:
+    """What fixing columns has brought so far, as one thread sees it while it works: rows are directions."""
 
-    def __init__(self, program: Program, columns: IntArray, seed: int) -> None:
-        import highspy
-
-        self.kind = highspy
-        self.columns, self.k = columns, len(columns)
-        self.at = np.full(len(program.cost), -1, np.int64)
-        self.at[columns] = np.arange(self.k)
-        self.cost = program.cost[columns]
-        self.h = highspy.Highs()
-        options = {"output_flag": False, "threads": 1, "presolve": "off", "random_seed": seed % 2**31}
-        for name, value in options.items():
-            self.h.setOptionValue(name, value)
-        empty = np.zeros(0, np.int32)
-        self.h.addCols(self.k, self.cost, np.zeros(self.k), np.ones(self.k), 0, empty, empty, np.zeros(0))
-        self.lower, self.upper = np.zeros(self.k), np.ones(self.k)
-        self.pool: dict[bytes, int] = {}
-        self.rows: list[Row] = []
-        self.inside: list[int] = []
-        self.idle: list[int] = []
-        self._start, self._cols = np.zeros(1, np.int64), np.zeros(0, np.int64)
-        self._vals, self._rhs = np.zeros(0), np.zeros(0)
-        self.add(program.rows)
-
-    def add(self, rows: list[Row]) -> int:
-        """New rows into pool and program."""
-        fresh = []
-        for row in rows:
-            here = self.at[row.columns]
-            keep = here >= 0
-            local = Row(here[keep], row.values[keep], row.rhs, row.kind)
-            key = local.key
-            if key not in self.pool:
-                self.pool[key] = len(self.rows)
-                fresh.append(len(self.rows))
-                self.rows.append(local)
-        self._insert(fresh)
-        return len(fresh)
-
-    def recall(self, x: FloatArray) -> int:
-        """Bring back rows of the pool that x violates."""
-        if len(self.rows) > len(self._rhs):
-            fresh = self.rows[len(self._rhs) :]
-            self._start = np.concatenate([self._start, self._start[-1:] + np.cumsum([len(r.columns) for r in fresh])])
-            self._cols = np.concatenate([self._cols, *[r.columns for r in fresh]])
-            self._vals = np.concatenate([self._vals, *[r.values for r in fresh]])
-            self._rhs = np.concatenate([self._rhs, [r.rhs for r in fresh]])
-        running = np.concatenate([[0.0], np.cumsum(self._vals * x[self._cols])])
-        slack = running[self._start[1:]] - running[self._start[:-1]] - self._rhs
-        slack[self.inside] = 0.0
-        back = np.flatnonzero(slack < -1e-4 * np.maximum(1.0, np.abs(self._rhs))).tolist()
-        self._insert(back)
-        return len(back)
-
-    def _insert(self, which: list[int]) -> None:
-        if not which:
-            return
-        rows = [self.rows[i] for i in which]
-        starts = np.concatenate([[0], np.cumsum([len(r.columns) for r in rows])])
-        self.h.addRows(
-            len(rows), np.array([r.rhs for r in rows]), np.full(len(rows), np.inf), int(starts[-1]),
-            starts[:-1].astype(np.int32), np.concatenate([r.columns for r in rows]).astype(np.int32),
-            np.concatenate([r.values for r in rows]),
-        )  # fmt: skip
-        self.inside += which
-        self.idle += [0] * len(which)
-
-    def tidy(self, limit: int = 6) -> None:
-        """Leave out rows that have been slack for long."""
-        out = [i for i, idle in enumerate(self.idle) if idle > limit]
-        if len(out) > 20:
-            self.h.deleteRows(len(out), np.array(out, np.int32))
-            gone = set(out)
-            self.inside = [r for i, r in enumerate(self.inside) if i not in gone]
-            self.idle = [r for i, r in enumerate(self.idle) if i not in gone]
-
-    def bounds(self, lower: FloatArray, upper: FloatArray) -> None:
-        """Column bounds of the next solves."""
-        changed = np.flatnonzero((lower != self.lower) | (upper != self.upper)).astype(np.int32)
-        if len(changed):
-            self.h.changeColsBounds(len(changed), changed, lower[changed], upper[changed])
-        self.lower, self.upper = lower, upper
-
-    def solve(self, cutoff: float, time_limit: float, steps: int | None = None) -> tuple[str, float]:
-        """Solve; (``optimal`` | ``cutoff`` | ``steps`` | ``limit``, objective)."""
-        h, status = self.h, self.kind.HighsModelStatus
-        h.setOptionValue("objective_bound", cutoff)
-        h.setOptionValue("simplex_iteration_limit", 2**31 - 1 if steps is None else steps)
-        h.setOptionValue("time_limit", h.getRunTime() + time_limit if np.isfinite(time_limit) else float("inf"))
-        h.run()
-        found = h.getModelStatus()
-        if found == status.kInfeasible or found == status.kObjectiveBound:
-            return "cutoff", float("inf")
-        value = float(h.getInfo().objective_function_value)
-        if found == status.kOptimal:
-            return ("cutoff", value) if value > cutoff else ("optimal", value)
-        return ("steps", value) if found == status.kIterationLimit else ("limit", value)
-
-    def solution(self) -> tuple[FloatArray, FloatArray]:
-        """Values and reduced costs, after an optimal solve; notes which rows are slack."""
-        answer = self.h.getSolution()
-        duals = np.array(answer.row_dual)
-        self.idle = np.where(np.abs(duals) > 1e-9, 0, np.array(self.idle, np.int64) + 1).tolist()
-        return np.clip(np.array(answer.col_value), 0.0, 1.0), np.array(answer.col_dual)
+    gain: FloatArray
+    tried: FloatArray
 
 
-class _Tree:
-    """Open nodes, incumbent and branching statistics."""
+@dataclass
+class _Found:
+    """What came out of one node."""
 
-    def __init__(self, program: Program, stop: Stop, seed: int) -> None:
-        self.program, self.stop = program, stop
-        columns = np.flatnonzero(program.allowed)
-        self.lp = _Relaxation(program, columns, seed)
-        self.best, self.cost = program.start, float(program.cost @ program.start)
-        self.gain = np.zeros((2, self.lp.k))
-        self.tried = np.zeros((2, self.lp.k))
-        self.closed_zero = np.zeros(self.lp.k, bool)
-        self.open: list[_Node] = []
-        self.nodes = self.made = 0
-        self.root: tuple[float, FloatArray] | None = None
-        self.bound = program.bound
+    children: list[tuple[float, IntArray, IntArray]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    trials: list[tuple[int, int, float]] = field(default_factory=list)
+    feasible: FloatArray | None = None
+    root: tuple[float, FloatArray] | None = None
+    x: FloatArray | None = None
+    cut_short: bool = False
 
-    @property
-    def cutoff(self) -> float:
-        """Nodes above this hold nothing better than the incumbent."""
-        return self.cost - 1.0 + 1e-6 if self.program.integral else self.cost * (1 - 1e-9) - 1e-12
 
-    def full(self, x: FloatArray) -> FloatArray:
-        point = np.zeros(len(self.program.cost))
-        point[self.lp.columns] = x
+class _Worker:
+    """One thread's program and separator, at work on one node at a time."""
+
+    def __init__(self, relaxation: Relaxation, separate: Separate, columns: IntArray, stop: Stop) -> None:
+        self.lp, self.separate, self.columns, self.stop = relaxation, separate, columns, stop
+        self.at: IntArray = np.full(0, 0)
+
+    def full(self, x: FloatArray, n: int) -> FloatArray:
+        point = np.zeros(n)
+        point[self.columns] = x
         return point
 
-    def offer(self, point: FloatArray) -> None:
-        """Take over a feasible point; a better one closes more columns by the root's reduced costs."""
-        cost = float(self.program.cost @ point)
-        if cost < self.cost - 1e-12:
-            self.best, self.cost = point, cost
-            if self.root is not None:
-                value, reduced = self.root
-                self.closed_zero |= value + np.maximum(reduced, 0.0) > self.cutoff
-
-    def push(self, bound: float, zero: IntArray, one: IntArray) -> None:
-        if bound <= self.cutoff:
-            self.made += 1
-            heapq.heappush(self.open, _Node(bound, -self.made, zero, one))
-
-    def run(self) -> bool:
-        """Work until the tree is empty (True) or the stop says so."""
-        self.push(self.program.bound, np.zeros(0, np.int64), np.zeros(0, np.int64))
-        while self.open:
-            node = heapq.heappop(self.open)
-            if node.bound > self.cutoff:
-                continue
-            self.bound = max(self.bound, node.bound)
-            gap = (self.cost - self.bound) / max(self.cost, 1e-12)
-            if self.stop.done or (self.stop.gap > 0 and gap <= self.stop.gap) or not self._visit(node):
-                return False
-            self.stop.tell("tree", cost=self.cost, bound=self.bound, done=self.nodes)
-        self.bound = self.cost
-        return True
-
-    def _visit(self, node: _Node) -> bool:
-        """Bound, cut, and branch one node; False when time ran out inside it."""
-        self.nodes += 1
-        lower, upper = np.zeros(self.lp.k), np.where(self.closed_zero, 0.0, 1.0)
+    def visit(self, node: _Node, cutoff: float, closed: BoolArray, gains: _Gains, first: bool) -> _Found:
+        """Bound, cut and branch."""
+        found = _Found()
+        lower, upper = np.zeros(self.lp.k), np.where(closed, 0.0, 1.0)
         upper[node.zero] = 0.0
         lower[node.one] = 1.0
         if (lower > upper).any():
-            return True
+            return found
         self.lp.bounds(lower, upper)
-        found = self._cut(first=self.nodes == 1)
-        if found is None:
-            return not self.stop.done
-        value, x, reduced = found
-        if self.nodes == 1:
-            self.root = (value, reduced)
-        if self.program.repair is not None and self.nodes % REPAIR_EVERY == 1:
-            point = self.program.repair(self.full(x), self.nodes)
-            if point is not None:
-                self.offer(point)
-        spare = self.cutoff - value
+        answer = self._cut(found, cutoff, first)
+        if answer is None:
+            return found
+        value, x, reduced = answer
+        found.x = x
+        if first:
+            found.root = (value, reduced)
+        spare = cutoff - value
         zero = np.flatnonzero((x < 1e-9) & ((reduced > spare) | (upper == 0.0)))
         one = np.flatnonzero((x > 1 - 1e-9) & ((-reduced > spare) | (lower == 1.0)))
         fractional = np.flatnonzero((x > 1e-6) & (x < 1 - 1e-6))
         if len(fractional) == 0:
             raise RuntimeError("the separator refuses an integral point without giving a new row")
-        j, down, up = self._branch(x, value, fractional, zero, one)
-        if j < 0:
-            return not self.stop.done
-        self.push(down, np.append(zero, j), one)
-        self.push(up, zero, np.append(one, j))
+        branch = self._branch(found, x, value, fractional, cutoff, gains)
+        if branch is not None:
+            j, down, up = branch
+            found.children = [(down, np.append(zero, j), one), (up, zero, np.append(one, j))]
         self.lp.tidy()
-        return True
+        return found
 
-    def _cut(self, first: bool) -> tuple[float, FloatArray, FloatArray] | None:
-        """Solve and separate at a node: bound, point and reduced costs, or None when the node is done with (or time is up)."""
+    def _cut(self, found: _Found, cutoff: float, first: bool) -> tuple[float, FloatArray, FloatArray] | None:
+        """Solve and separate: bound, point and reduced costs, or None when the node is done with (or time is up)."""
         last = -np.inf
         rounds = 0
         while True:
-            status, value = self.lp.solve(self.cutoff, self.stop.left)
+            status, value = self.lp.solve(cutoff, self.stop.left)
             if status != "optimal" or self.stop.done:
+                found.cut_short = status == "limit" or self.stop.done
                 return None
             x, reduced = self.lp.solution()
             integral = bool((np.minimum(x, 1 - x) < 1e-6).all())
@@ -253,55 +129,48 @@ class _Tree:
             last = max(last, value)
             if self.lp.recall(x):
                 continue
-            point = self.full(np.rint(x) if integral else x)
-            rows = self.program.separate(point, integral, first)
+            point = self.full(np.rint(x) if integral else x, len(self.at))
+            rows = self.separate(point, integral, first)
             if integral and not rows:
-                self.offer(point)
+                found.feasible = point
                 return None
-            if self.lp.add(_best(rows, point, 200 if first else 60)) == 0:
+            local = [self._local(row) for row in _best(rows, point, 200 if first else 60)]
+            found.rows += local
+            if self.lp.add(local) == 0:
                 return value, x, reduced
 
+    def _local(self, row: Row) -> Row:
+        """A row over the allowed columns only, in their numbers here."""
+        here = self.at[row.columns]
+        keep = here >= 0
+        return Row(here[keep], row.values[keep], row.rhs, row.kind)
+
     def _branch(
-        self, x: FloatArray, value: float, fractional: IntArray, zero: IntArray, one: IntArray
-    ) -> tuple[int, float, float]:
-        """The column to branch on with bounds of both sides (−1: the node is closed)."""
+        self, found: _Found, x: FloatArray, value: float, fractional: IntArray, cutoff: float, gains: _Gains
+    ) -> tuple[int, float, float] | None:
+        """The column to branch on with bounds of both sides; None when time ran out."""
         distance = np.vstack([x[fractional], 1 - x[fractional]])
-        known = self.tried[:, fractional]
-        mean = self.gain.sum(axis=1) / np.maximum(self.tried.sum(axis=1), 1)
-        rate = np.where(known > 0, self.gain[:, fractional] / np.maximum(known, 1), mean[:, None])
+        known = gains.tried[:, fractional]
+        mean = gains.gain.sum(axis=1) / np.maximum(gains.tried.sum(axis=1), 1)
+        rate = np.where(known > 0, gains.gain[:, fractional] / np.maximum(known, 1), mean[:, None])
         score = _score(distance * rate)
         order = fractional[np.lexsort((fractional, -score))]
         scores = dict(zip(fractional.tolist(), score.tolist(), strict=True))
         best, best_score, bounds = int(order[0]), -1.0, (value, value)
         basis = self.lp.h.getBasis()
-        lower, upper = self.lp.lower, self.lp.upper
         trials = 0
         for j in order.tolist():
-            trusted = self.tried[:, j].min() >= RELIABLE
+            trusted = gains.tried[:, j].min() >= RELIABLE
             if not trusted and trials < TRIALS:
                 trials += 1
-                found = []
-                for side in (0, 1):
-                    low, high = lower.copy(), upper.copy()
-                    (high if side == 0 else low)[j] = float(side)
-                    self.lp.bounds(low, high)
-                    status, after = self.lp.solve(self.cutoff, self.stop.left, TRIAL_STEPS)
-                    after = (
-                        np.inf if status == "cutoff" else max(after, value) if status in ("optimal", "steps") else value
-                    )
-                    found.append(after)
-                    if np.isfinite(after):
-                        self.gain[side, j] += (after - value) / max(x[j] if side == 0 else 1 - x[j], 1e-6)
-                        self.tried[side, j] += 1
-                    self.lp.bounds(lower, upper)
-                    self.lp.h.setBasis(basis)
+                down, up = self._try(found, basis, x, value, j, cutoff)
                 if self.stop.done:
-                    return -1, value, value
-                top = self.cutoff - value
-                this = float(_score(np.minimum(np.array(found) - value, top)))
-                if np.isinf(found[0]) or np.isinf(found[1]):
-                    return j, found[0], found[1]
-                sides = (found[0], found[1])
+                    found.cut_short = True
+                    return None
+                if np.isinf(down) or np.isinf(up):
+                    return j, down, up
+                this = float(_score(np.minimum(np.array([down, up]) - value, cutoff - value)))
+                sides = (down, up)
             else:
                 this, sides = scores[j], (value, value)
             if this > best_score:
@@ -309,6 +178,159 @@ class _Tree:
             if trials >= TRIALS and trusted:
                 break
         return best, *bounds
+
+    def _try(
+        self, found: _Found, basis: Any, x: FloatArray, value: float, j: int, cutoff: float
+    ) -> tuple[float, float]:
+        """Bounds with column j at zero and at one after a few steps."""
+        lower, upper = self.lp.lower, self.lp.upper
+        after = [value, value]
+        for side in (0, 1):
+            low, high = lower.copy(), upper.copy()
+            (high if side == 0 else low)[j] = float(side)
+            self.lp.bounds(low, high)
+            status, reached = self.lp.solve(cutoff, self.stop.left, TRIAL_STEPS)
+            if status == "cutoff":
+                after[side] = np.inf
+            elif status in ("optimal", "steps"):
+                after[side] = max(reached, value)
+            if np.isfinite(after[side]):
+                found.trials.append((side, j, (after[side] - value) / max(x[j] if side == 0 else 1 - x[j], 1e-6)))
+            self.lp.bounds(lower, upper)
+            self.lp.h.setBasis(basis)
+        return after[0], after[1]
+
+
+class _Tree:
+    """Open nodes, incumbent and branching statistics."""
+
+    def __init__(self, program: Program, stop: Stop, seed: int) -> None:
+        self.program, self.stop, self.seed = program, stop, seed
+        self.columns = np.flatnonzero(program.allowed)
+        self.k = len(self.columns)
+        self.at = np.full(len(program.cost), -1, np.int64)
+        self.at[self.columns] = np.arange(self.k)
+        self.pool = RowPool(self.k)
+        self.workers = [self._worker(program.separate)]
+        self.pool.add([self.workers[0]._local(row) for row in [*program.rows, *program.known]])
+        self.best, self.cost = program.start, float(program.cost @ program.start)
+        self.gains = _Gains(np.zeros((2, self.k)), np.zeros((2, self.k)))
+        self.closed = np.zeros(self.k, bool)
+        self.open: list[_Node] = []
+        self.nodes = self.made = 0
+        self.root: tuple[float, FloatArray] | None = None
+        self.bound = program.bound
+        self.repair: Future[FloatArray | None] | None = None
+        self.due = 0
+
+    def _worker(self, separate: Separate) -> _Worker:
+        lp = Relaxation(self.program.cost[self.columns], self.pool, [], self.seed)
+        worker = _Worker(lp, separate, self.columns, self.stop)
+        worker.at = self.at
+        lp.add([worker._local(row) for row in self.program.rows])
+        return worker
+
+    @property
+    def cutoff(self) -> float:
+        """Nodes above this hold nothing better than the incumbent."""
+        return self.cost - 1.0 + 1e-6 if self.program.integral else self.cost * (1 - 1e-9) - 1e-12
+
+    def offer(self, point: FloatArray | None) -> None:
+        """Take over a feasible point; a better one closes more columns by the root's reduced costs."""
+        if point is None or float(self.program.cost @ point) >= self.cost - 1e-12:
+            return
+        self.best, self.cost = point, float(self.program.cost @ point)
+        self._close()
+
+    def _close(self) -> None:
+        if self.root is not None:
+            value, reduced = self.root
+            self.closed = self.closed | (value + np.maximum(reduced, 0.0) > self.cutoff)
+
+    def push(self, bound: float, zero: IntArray, one: IntArray) -> None:
+        if bound <= self.cutoff:
+            self.made += 1
+            heapq.heappush(self.open, _Node(bound, -self.made, zero, one))
+
+    def run(self) -> bool:
+        """Work until the tree is empty (True) or the stop says so."""
+        self.push(self.program.bound, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        with ThreadPoolExecutor(1 + len(self.program.beside)) as threads:
+            while bundles := self._take():
+                if self.stop.done or self._enough():
+                    return False
+                cutoff, closed, first = self.cutoff, self.closed, self.nodes == 0
+                work = [
+                    self._bundle(worker, nodes, cutoff, closed, first)
+                    for worker, nodes in zip(self.workers, bundles, strict=False)
+                ]
+                waiting = [threads.submit(w) for w in work[1:]]
+                answers = [work[0](), *(w.result() for w in waiting)]
+                for found in (f for bundle in answers for f in bundle):
+                    self._settle(found, threads)
+                self.pool.settle()
+                if any(f.cut_short for bundle in answers for f in bundle):
+                    return False
+                self.offer(self.program.news(self.bound) if self.program.news is not None else None)
+                shift = self.program.offset
+                self.stop.tell("tree", cost=self.cost + shift, bound=self.bound + shift, done=self.nodes)
+        self.bound = self.cost
+        return True
+
+    def _enough(self) -> bool:
+        shift = self.program.offset
+        return self.stop.gap > 0 and self.stop.enough(self.cost + shift, self.bound + shift)
+
+    def _take(self) -> list[list[_Node]]:
+        """The best nodes, a few for each thread; empty when there is none left."""
+        if len(self.workers) < 1 + len(self.program.beside) and len(self.open) >= 2:
+            self.workers += [self._worker(separate) for separate in self.program.beside]
+        n = len(self.workers) if self.program.busy is None else max(1, min(len(self.workers), self.program.busy()))
+        most = 1 if n == 1 else min(BUNDLE * n, max(1, len(self.open)))
+        nodes: list[_Node] = []
+        while self.open and len(nodes) < most:
+            node = heapq.heappop(self.open)
+            if node.bound <= self.cutoff:
+                nodes.append(node)
+        if nodes:
+            self.bound = max(self.bound, nodes[0].bound)
+        return [part for i in range(n) if (part := nodes[i::n])]
+
+    def _bundle(
+        self, worker: _Worker, nodes: list[_Node], cutoff: float, closed: BoolArray, first: bool
+    ) -> Callable[[], list[_Found]]:
+        return lambda: [worker.visit(node, cutoff, closed, self.gains, first) for node in nodes]
+
+    def _settle(self, found: _Found, threads: ThreadPoolExecutor) -> None:
+        """Put what came out of a node to the rest."""
+        self.nodes += 1
+        self.pool.add(found.rows)
+        for side, j, gain in found.trials:
+            self.gains.gain[side, j] += gain
+            self.gains.tried[side, j] += 1
+        self.offer(found.feasible)
+        if found.root is not None:
+            self.root = found.root
+            self._close()
+        for child in found.children:
+            self.push(*child)
+        if self.program.repair is not None:
+            self._mend(self.program.repair, found.x, threads)
+
+    def _mend(self, repair: Any, x: FloatArray | None, threads: ThreadPoolExecutor) -> None:
+        """Have a fractional point made feasible now and then: beside the next nodes where there are threads, and taken over at a fixed one."""
+        if self.repair is not None and self.nodes >= self.due:
+            self.offer(self.repair.result())
+            self.repair = None
+        if self.repair is not None or x is None or self.nodes % REPAIR_EVERY != 1:
+            return
+        point = np.zeros(len(self.program.cost))
+        point[self.columns] = x
+        if self.nodes == 1 or not self.program.beside:
+            self.offer(repair(point, self.nodes))
+            return
+        self.due = self.nodes + REPAIR_EVERY - 1
+        self.repair = threads.submit(repair, point, self.nodes)
 
 
 def _score(gains: Any) -> Any:

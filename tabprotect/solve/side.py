@@ -114,14 +114,13 @@ class Side:
                 pass
 
 
-def spare_core() -> bool:
-    """Whether this process may use more than one core.
+def cores() -> int:
+    """How many cores this process may use.
 
-    >>> isinstance(spare_core(), bool)
+    >>> cores() >= 1
     True
     """
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    return usable > 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def echo(job: Any, send: Send) -> tuple[Heard, Callable[[], None]]:

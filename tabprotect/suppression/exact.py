@@ -8,12 +8,15 @@ heuristic's pattern comes first, so that at any moment there is something safe t
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
+from tabprotect.solve.side import cores
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import exact_highs, exact_scip, exact_side, heuristic_mip, heuristic_start
 from tabprotect.suppression.exact_root import Root, cut_root, round_up, start_root
+from tabprotect.suppression.exact_tree import Neighbourhoods, grow
 from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import search_core
 from tabprotect.suppression.heuristic_state import Witnessed, witnessed
@@ -31,6 +34,8 @@ SHORT = 2.0
 """Seconds for the tree in this process before another one is started."""
 PATIENCE = 10
 """Patterns without gain before another way of finding them is tried beside the tree."""
+QUIET = 2
+"""Such rounds without gain before patterns and a second thread of the tree take turns."""
 
 
 def solve(
@@ -44,7 +49,7 @@ def solve(
 ) -> Pattern:
     """The cheapest safe pattern, or the best found within the limit with a lower bound; raises `Infeasible` if there is none.
 
-    ``start`` is a safe pattern to begin with; ``tree`` is "scip", "highs" or "auto" (SCIP where installed); ``merging`` looks for better
+    ``start`` is a safe pattern to begin with; ``tree`` is "own" (also "auto"), "scip" or "highs"; ``merging`` looks for better
     patterns by combining good ones. With a second core (``threads`` other than 1) the tree grows in a process of its own beside them.
 
     >>> from tabprotect.table.examples import d272
@@ -62,7 +67,7 @@ def solve(
     bound, proved = reduced.base, state.cost <= reduced.base
     info: dict[str, object] = {"cells": reduced.n, "relations": reduced.matrix.shape[0]}
     if not proved and not stop.done:
-        if merging and tree != "highs" and threads != 1 and exact_side.available():
+        if merging and tree in ("auto", "own") and threads != 1 and cores() > 1:
             bound, proved, state = _side_by_side(reduced, state, stop, seed, tree, info)
         else:
             bound, proved, state = _search(reduced, state, stop, seed, tree, merging, info)
@@ -126,14 +131,17 @@ def _tree(
     root: Root, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
     """The tree in this process, with neighbourhood search between its nodes."""
-    if tree == "scip" or (tree == "auto" and exact_scip.available()):
-        between = exact_scip.Neighbourhoods(root, state, stop, seed + 1)
+    if tree == "highs":
+        return _settled(root, state, *exact_highs.run(root, state, stop))
+    between = Neighbourhoods(root, state, stop, seed + 1)
+    if tree == "scip":
         search = exact_scip.Tree(root, state.hidden, stop, seed, between)
         bound, finished, hidden = search.run()
         info["nodes"] = int(search.model.getNNodes())
-    else:
-        bound, finished, hidden = exact_highs.run(root, state, stop)
-    return _settled(root, state, bound, finished, hidden)
+        return _settled(root, state, bound, finished, hidden)
+    grown = grow(root, state.hidden, replace(stop, listener=None), seed, between)
+    info["nodes"] = grown.nodes
+    return _settled(root, state, grown.bound, grown.finished, grown.hidden)
 
 
 def _settled(
@@ -202,15 +210,18 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -
     def better(pattern: Pattern) -> None:
         side.offer(problem.contract(pattern.suppressed) | problem.free)
 
-    fresh, patience = False, PATIENCE if problem.n <= QUICK else 3 * PATIENCE  # large ones converge late
+    fresh, quiet, patience = False, 0, PATIENCE if problem.n <= QUICK else 3 * PATIENCE  # large ones converge late
     while not stop.done:
-        guide = side.guide
+        guide, began, before = side.guide, stop.seconds, state.cost
         x, reduced = guide.x, guide.reduced
         state = search_core(state, x, reduced, again, stop, seed, side.bound, patience, better, fresh=fresh)
         finder = heuristic_mip.Search(state, x, stop, seed, closed=side.closed(guide))
         finder.run(guide.cuts, bound=side.bound, patience=PATIENCE)
         side.offer(state.hidden)
         seed, fresh = seed + 1, True
+        quiet = quiet + 1 if state.cost >= before * (1 - 1e-12) else 0
+        if quiet >= QUIET and problem.n <= QUICK:
+            side.rest(stop.seconds - began)
     return state
 
 

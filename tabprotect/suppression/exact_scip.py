@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from tabprotect.errors import SolverUnavailable
 from tabprotect.solve.stop import Stop
-from tabprotect.suppression import heuristic_mip
 from tabprotect.suppression.cuts import Cut, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
-from tabprotect.suppression.heuristic_state import Witnessed
+from tabprotect.suppression.exact_tree import Between
 from tabprotect.suppression.separation import WHOLE
 from tabprotect.types import BoolArray, FloatArray
 
@@ -166,7 +164,7 @@ class Tree:
 
     def search(self, finder: Any) -> bool:
         """Look whether there is a better pattern now."""
-        better = self.between(self)
+        better = self.between(self.bound)
         if better is None:
             return False
         self.hidden = better
@@ -186,35 +184,6 @@ class Tree:
                 self.hidden = found
         bound = self.problem.cost(self.hidden) if self.model.getStatus() == "infeasible" else self.bound
         return min(bound, 1e300), finished, self.hidden
-
-
-Between: TypeAlias = Callable[[Tree], BoolArray | None]
-
-
-class Neighbourhoods:
-    """Neighbourhood search between the nodes: a share of the tree's own time that shrinks while nothing is found."""
-
-    def __init__(self, root: Root, state: Witnessed, stop: Stop, seed: int) -> None:
-        self.root, self.state, self.stop = root, state, stop
-        self.finder = heuristic_mip.Search(state, root.x, stop, seed, closed=root.master.fixed_out)
-        self.share, self.spent, self.started, self.told = 0.2, 0.0, stop.seconds, state.cost
-
-    def __call__(self, tree: Tree) -> BoolArray | None:
-        cuts: list[Cut] | None = None
-        while not self.stop.done:
-            start = self.stop.seconds
-            if self.spent > self.share * (start - self.started - self.spent):
-                break
-            cuts = heuristic_mip.useful(self.root.pool.cuts) if cuts is None else cuts
-            gained = self.finder.once(cuts)
-            self.spent += self.stop.seconds - start
-            self.share = min(0.8, self.share * 1.5) if gained else max(0.05, self.share * 0.97)
-        cost = self.state.cost
-        self.stop.tell("tree", cost=cost, bound=self.root.lift(min(tree.bound, cost)))
-        if cost >= self.told:
-            return None
-        self.told = cost
-        return self.state.hidden
 
 
 def _handler(tree: Tree) -> Any:

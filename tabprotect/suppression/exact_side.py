@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tabprotect.solve.side import Heard, Send, Side, spare_core
+from tabprotect.solve.side import Heard, Send, Side
 from tabprotect.solve.stop import Progress, Stop
-from tabprotect.suppression import exact_scip
 from tabprotect.suppression.cuts import Cut, Pool
 from tabprotect.suppression.exact_root import Root, cut_root
+from tabprotect.suppression.exact_tree import grow
 from tabprotect.suppression.heuristic_mip import useful
 from tabprotect.suppression.master import Master, fixable
 from tabprotect.suppression.preprocess import Reduced
@@ -104,15 +104,17 @@ class News:
     nodes: int = 0
 
 
-def available() -> bool:
-    """Whether there is a second core and a solver for it."""
-    return spare_core() and exact_scip.available()
+@dataclass(frozen=True)
+class Rest:
+    """To the bounds: the search for patterns rests, its core is theirs (or not any more)."""
+
+    over: bool = False
 
 
 def work(job: Job, send: Send) -> tuple[Heard, Callable[[], None]]:
     """The task of the other process: it takes cheaper patterns, and runs root and tree."""
     bounds = _Bounds(job, send)
-    return bounds.offered.append, bounds.run
+    return bounds.hear, bounds.run
 
 
 class _Bounds:
@@ -124,7 +126,9 @@ class _Bounds:
         self.hidden, self.given = job.hidden, job.problem.cost(job.hidden)
         self.stop = Stop(max(0.1, job.deadline - time.time()), job.gap, self._cutting)
         self.root = job.root()
-        self.told, self.open, self.again = 0.0, 0, True
+        self.told, self.open, self.busy = 0.0, 0, 1
+        self.anew = threading.Event()
+        self.anew.set()
 
     @property
     def cost(self) -> float:
@@ -151,16 +155,20 @@ class _Bounds:
         if self._due():
             self.send(Guide.of(self.root))
 
-    def _between(self, tree: exact_scip.Tree) -> BoolArray | None:
+    def hear(self, message: BoolArray | Rest) -> None:
+        if isinstance(message, Rest):
+            self.busy = 1 if message.over else 2
+        else:
+            self.offered.append(message)
+
+    def _between(self, bound: float) -> BoolArray | None:
         """Between the nodes of the tree."""
         if self._due():
-            self.send(News(max(self.root.bound, tree.bound)))
+            self.send(News(max(self.root.bound, bound)))
         if not self._take():
             return None
-        left = self.root.fix(self.cost)
-        if left < ANEW * self.open:
-            self.again = True
-            tree.model.interruptSolve()
+        if self.root.fix(self.cost) < ANEW * self.open:
+            self.anew.set()
         return self.hidden
 
     def run(self) -> None:
@@ -170,11 +178,14 @@ class _Bounds:
         self.send(Guide.of(root))
         bound, nodes = root.bound, 0
         finished = root.lift(bound) >= self.cost
-        while self.again and not finished and not stop.done:
-            self.again, self.open = False, root.fix(self.cost)
-            tree = exact_scip.Tree(root, self.hidden, replace(stop, listener=None), self.seed, self._between)
-            found, finished, self.hidden = tree.run()
-            bound, nodes = max(bound, found), nodes + int(tree.model.getNNodes())
+        while self.anew.is_set() and not finished and not stop.done:
+            self.anew.clear()
+            self.open = root.fix(self.cost)
+            part = replace(stop.until(self.anew), listener=None)
+            tree = grow(root, self.hidden, part, self.seed, self._between, threads=2, busy=lambda: self.busy)
+            if self.problem.cost(tree.hidden) < self.cost:
+                self.hidden = tree.hidden
+            bound, nodes, finished = max(bound, tree.bound), nodes + tree.nodes, tree.finished
         self.send(News(bound, finished, self.hidden if self.cost < self.given else None, nodes))
 
 
@@ -234,6 +245,12 @@ class Beside:
             self.best = hidden
             self._side.send(hidden)
             self._close()
+
+    def rest(self, seconds: float) -> None:
+        """Leave this core to the bounds for a while."""
+        self._side.send(Rest())
+        self.over.wait(min(seconds, max(0.0, self._outer.left)))
+        self._side.send(Rest(over=True))
 
     def _close(self) -> None:
         if self.news.finished or self._outer.enough(self.cost, self.bound):

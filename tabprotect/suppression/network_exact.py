@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tabprotect.solve.branch import Program, branch_and_cut
+from tabprotect.solve.branch import Program, Separate, branch_and_cut
 from tabprotect.solve.branch_tree import REPAIR_EVERY
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.knapsack import RowSet, strengthen
+from tabprotect.solve.side import cores
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.network_construct import build, search
 from tabprotect.suppression.network_cuts import Separator
@@ -27,11 +28,18 @@ LONG_SEARCHES = (2, 6, 18, 54, 162)
 
 
 def solve(
-    problem: Problem, stop: Stop, seed: int = 0, start: BoolArray | None = None, *, solver: str = "auto"
+    problem: Problem,
+    stop: Stop,
+    seed: int = 0,
+    start: BoolArray | None = None,
+    *,
+    solver: str = "auto",
+    threads: int | None = None,
 ) -> Pattern:
     """The cheapest safe pattern of a network problem, or the best found within the limit with a proven bound.
 
-    ``start`` is a safe pattern to begin with; ``solver`` names the tree (``scip`` or ``highs``). Raises InputError if the relations are not a
+    ``start`` is a safe pattern to begin with; ``solver`` names the tree (``tree``, ``scip`` or ``highs``), which uses all cores unless ``threads`` says
+    how many. Raises InputError if the relations are not a
     network, Infeasible if no pattern is safe.
     """
     model = NetworkModel.of(problem)
@@ -46,7 +54,7 @@ def solve(
     nodes = 0
     while not root.closed and not stop.done:
         before = root.cost
-        nodes += _tree(root, stop, seed, solver)
+        nodes += _tree(root, stop, seed, solver, threads or cores())
         if root.closed or root.cost == before:
             break
     base = model.fixed_cost
@@ -62,7 +70,7 @@ def solve(
     return model.pattern(root.hidden, base + min(bound, root.cost), optimal=root.closed, info=info)
 
 
-def _tree(root: Root, stop: Stop, seed: int, solver: str) -> int:
+def _tree(root: Root, stop: Stop, seed: int, solver: str, threads: int) -> int:
     """Branch over the columns that the root could not fix; takes over pattern and bound. Returns the number of nodes."""
     full, lp = root.model, root.lp
     start = (root.hidden & ~full.fixed).astype(float)
@@ -71,32 +79,48 @@ def _tree(root: Root, stop: Stop, seed: int, solver: str) -> int:
     separator = Separator(model)
     needs = np.arange(model.n_needs)
     rows = [_restricted(m.row, allowed) for m in lp.inside]
-    known = RowSet([_restricted(r, allowed) for r in lp.rows if r.kind == "capacity"])
+    capacity = [_restricted(r, allowed) for r in lp.rows if r.kind == "capacity"]
 
-    def separate(x: FloatArray, integral: bool, at_root: bool) -> list[Row]:
-        if integral and model.is_safe(model.fixed | (x > 0.5)):
-            return []
-        rows, _ = separator.capacity(x, needs)
-        if integral:
-            return rows
-        known.extend(rows)
-        return rows + strengthen(known, x) + separator.bridgeless(x)
+    def separators() -> Separate:
+        """One for each thread: it remembers the capacity rows it has seen."""
+        known = RowSet(capacity)
+
+        def separate(x: FloatArray, integral: bool, at_root: bool) -> list[Row]:
+            if integral and model.is_safe(model.fixed | (x > 0.5)):
+                return []
+            rows, _ = separator.capacity(x, needs)
+            if integral:
+                return rows
+            known.extend(rows)
+            return rows + strengthen(known, x) + separator.bridgeless(x)
+
+        return separate
+
+    quiet = replace(stop, listener=None)  # patterns are made in a thread of their own; the tree tells of them
 
     def repair(x: FloatArray, call: int) -> FloatArray | None:
         if stop.done:
             return None
         price = model.weight * (1.0 - 0.999 * x) + 1e-6
-        hidden = search(model, stop, seed + call, start=build(model, stop, seed, price=price), effort=0.1)
+        hidden = search(model, quiet, seed + call, start=build(model, quiet, seed, price=price), effort=0.1)
         if model.cost(hidden) < model.cost(best[0]):
             best[0] = hidden
         if call // REPAIR_EVERY in LONG_SEARCHES:
             # a tree that is still growing is worth a long look for a better pattern
-            best[0] = search(model, stop, seed + call, start=best[0], effort=4.0)
+            best[0] = search(model, quiet, seed + call, start=best[0], effort=4.0)
         return (best[0] & ~model.fixed).astype(float)
 
     best = [root.hidden]
     program = Program(
-        np.where(model.candidate, model.weight, 0.0), allowed, rows, separate, start, root.integral, repair
+        np.where(model.candidate, model.weight, 0.0),
+        allowed,
+        rows,
+        separators(),
+        start,
+        root.integral,
+        repair,
+        beside=tuple(separators() for _ in range(threads - 1)),
+        offset=model.fixed_cost,
     )
     answer = branch_and_cut(program, stop, solver=solver, seed=seed)
     hidden = model.fixed | (answer.x > 0.5)

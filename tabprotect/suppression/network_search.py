@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tabprotect.suppression.network_state import (
     N_LOG,
+    N_LONG,
     N_SECONDARY,
     Instance,
     State,
@@ -83,10 +84,10 @@ def _work(problem, state, rng, task, order, most, rho, slack, seed):
                 drop(problem, state, i)
         elif state.tally[N_SECONDARY] > 0:
             chosen[0] = state.secondary[random_below(rng, state.tally[N_SECONDARY])]
-            n_affected, _ = _affected(problem, state, chosen, 1, affected)
+            n_affected = _affected(problem, state, chosen, 1, affected)
             n = _choose(state, rng, most, chosen, affected, n_affected)
-            n_affected, long = _affected(problem, state, chosen, n, affected)
-            change = _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho)
+            n_affected = _affected(problem, state, chosen, n, affected)
+            change = _repair(problem, state, rng, chosen, n, affected, n_affected, rho)
             saved = 0.0
             for k in range(n):
                 saved += problem.weight[chosen[k]]
@@ -152,21 +153,19 @@ def _choose(state, rng, most, chosen, affected, n_affected):
 
 @inner
 def _affected(problem, state, chosen, n, affected):
-    """Requirements that rely on one of the chosen arcs; also whether some support is too long to be remembered."""
+    """Requirements that rely on one of the chosen arcs."""
     found = 0
-    long = False
     for r in range(len(problem.need_arc)):
-        long = long or state.n_support[r] < 0
         for i in range(n):
             if uses(state, r, chosen[i]):
                 affected[found] = r
                 found += 1
                 break
-    return found, long
+    return found
 
 
 @inner
-def _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho):
+def _repair(problem, state, rng, chosen, n, affected, n_affected, rho):
     """Publish the chosen arcs, reroute what relied on them, drop what became idle. Returns the change of weight."""
     change = 0.0
     for i in range(n):
@@ -187,12 +186,12 @@ def _repair(problem, state, rng, chosen, n, affected, n_affected, long, rho):
     for i in range(n_log):
         e = state.log[i]
         if state.hidden[e] == 1 and (state.use[e] == 0 or change > 0 or random_below(rng, 4) == 0):
-            if state.use[e] == 0 and not long:
+            if state.use[e] == 0 and state.tally[N_LONG] == 0:
                 show(state, e)
                 change -= problem.weight[e]
             elif drop(problem, state, e):
                 change -= problem.weight[e]
-    if not long:
+    if state.tally[N_LONG] == 0:  # else arcs that nobody is known to use may be needed
         n_saved = state.tally[2]
         for i in range(n_saved):
             for k in range(state.saved_support[i, state.saved_support.shape[1] - 1]):

@@ -60,7 +60,7 @@ class State(NamedTuple):
 inner = numba.njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 """For functions that only compiled code calls: leaving out the wrappers for Python halves the compilation."""
 
-N_SECONDARY, N_LOG, N_SAVED, CLOCK = 0, 1, 2, 3
+N_SECONDARY, N_LOG, N_SAVED, CLOCK, N_LONG = 0, 1, 2, 3, 4
 """Places in ``State.tally``."""
 
 
@@ -91,7 +91,7 @@ def empty_state(model: NetworkModel, problem: Instance) -> State:
     state = State(
         np.zeros(m, np.uint8), inside, place, problem.capacity.copy(),
         np.zeros((r, WIDTH), i64), np.zeros(r, i64), np.zeros(m, i64),
-        np.zeros(m, i64), np.full(m, -1, i64), np.zeros(4, i64),
+        np.zeros(m, i64), np.full(m, -1, i64), np.zeros(5, i64),
         np.zeros(4 * m + 16, i64), np.zeros(r, i64), np.zeros((r, WIDTH + 1), i64), np.full(r, -1, i64),
         workspace(graph), np.full(n, np.inf), np.full(n, -1, i32), np.zeros(n + 1, i32), np.full(n, -1, i32), np.zeros(n + 1, i32),
     )  # fmt: skip
@@ -171,6 +171,7 @@ def roll_back(state):
             show(state, e)
     for i in range(state.tally[N_SAVED]):
         r = state.saved[i]
+        state.tally[N_LONG] += (state.saved_support[i, WIDTH] < 0) - (state.n_support[r] < 0)
         for k in range(state.n_support[r]):
             state.use[state.support[r, k]] -= 1
         n = state.saved_support[i, WIDTH]
@@ -194,6 +195,7 @@ def forget_support(state, r):
         state.tally[N_SAVED] = i + 1
     for k in range(state.n_support[r]):
         state.use[state.support[r, k]] -= 1
+    state.tally[N_LONG] -= state.n_support[r] < 0
     state.n_support[r] = 0
 
 
@@ -216,6 +218,7 @@ def add_support(problem, state, r, n_touched):
                 for k in range(n):
                     state.use[state.support[r, k]] -= 1
                 state.n_support[r] = -1
+                state.tally[N_LONG] += 1
                 return
             state.support[r, n] = e
             state.use[e] += 1

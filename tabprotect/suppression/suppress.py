@@ -190,7 +190,7 @@ def _named(method: str, problem: Problem, threads: int | None) -> Method:
         if _is_network(problem):
             from tabprotect.suppression.network_exact import solve as network_exact
 
-            return network_exact
+            return functools.partial(network_exact, threads=threads)
         from tabprotect.suppression.exact import solve as exact
 
         return functools.partial(exact, threads=threads)

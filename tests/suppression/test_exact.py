@@ -200,7 +200,7 @@ def compare(problem: Problem, optimum: float | None, tree: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("tree", ["scip", "highs"])
+@pytest.mark.parametrize("tree", ["own", "scip", "highs"])
 def test_enumeration(seed: int, tree: str) -> None:
     rng = np.random.default_rng(seed)
     values, relations = cube(rng, FLAT2, FLAT3)
@@ -223,7 +223,7 @@ def test_enumeration(seed: int, tree: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_compact_model(kind: str, sliding: bool, count: bool, seed: int) -> None:
     problem = instance(kind, seed, sliding=sliding, count=count, keep=seed % 2 == 1)
-    compare(problem, compact_optimum(problem), "scip" if seed % 3 else "highs")
+    compare(problem, compact_optimum(problem), ("own", "scip", "highs")[seed % 3])
 
 
 @pytest.mark.parametrize("objective", ["value", "count"])
@@ -298,7 +298,7 @@ def cube_problem() -> Problem:
 
 @pytest.mark.parametrize("quick", [0, exact.QUICK], ids=["all bounds beside", "root here first"])
 def test_side_by_side_is_as_good_as_one_process(cube_problem: Problem, monkeypatch: Any, quick: int) -> None:
-    monkeypatch.setattr(exact_side, "spare_core", lambda: True)
+    monkeypatch.setattr(exact, "cores", lambda: 2)
     monkeypatch.setattr(exact, "QUICK", quick)
     monkeypatch.setattr(exact, "SHORT", 0.0)
     started = []
@@ -320,7 +320,7 @@ def test_bounds_that_die_do_not_matter(cube_problem: Problem, monkeypatch: Any) 
         def __init__(self, task: str, *rest: Any) -> None:
             super().__init__("tests.solve.test_side:fail", *rest)
 
-    monkeypatch.setattr(exact_side, "spare_core", lambda: True)
+    monkeypatch.setattr(exact, "cores", lambda: 2)
     monkeypatch.setattr(exact_side, "Side", Dying)
     monkeypatch.setattr(exact, "QUICK", 0)
     pattern = exact.solve(cube_problem, Stop(120))
@@ -329,7 +329,7 @@ def test_bounds_that_die_do_not_matter(cube_problem: Problem, monkeypatch: Any) 
 
 
 def test_cancelled_side_by_side(cube_problem: Problem, monkeypatch: Any) -> None:
-    monkeypatch.setattr(exact_side, "spare_core", lambda: True)
+    monkeypatch.setattr(exact, "cores", lambda: 2)
     monkeypatch.setattr(exact, "QUICK", 0)
     stop = Stop(None)
 

@@ -13,6 +13,7 @@ from scipy.optimize import LinearConstraint, milp
 from tabprotect.errors import Infeasible, InputError
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import network, network_exact
+from tabprotect.suppression.network_construct import build, search
 from tabprotect.suppression.network_model import NetworkModel
 from tabprotect.suppression.problem import Problem, Requirement
 from tabprotect.table.cube import cube_codes, cube_relations, fill_margins
@@ -249,3 +250,28 @@ def test_same_seed_same_pattern_and_a_start_is_used():
     assert problem.cost(again.suppressed) == problem.cost(first.suppressed)
     one, two = (network.solve(problem, Stop(), 4) for _ in range(2))
     assert (one.suppressed == two.suppressed).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_needs_that_use_more_cells_than_are_remembered_stay_met(seed):
+    """Cells of such a need once counted as idle and were published."""
+    n = 26
+    rng = np.random.default_rng(seed)
+    dims = tuple(Dimension(k, Hierarchy.flat(range(n))) for k in "rc")
+    values = fill_margins(rng.integers(1, 4, (n, n)).astype(float), dims)
+    codes = cube_codes(dims)
+    inner = np.flatnonzero((codes > 0).all(axis=1))
+    primary = rng.choice(inner, 12, replace=False)
+    status = np.full(len(values), "s")
+    status[~(codes > 0).all(axis=1)] = "z"
+    status[primary] = "u"
+    level = np.zeros(len(values))
+    level[primary] = rng.choice([1.0, 1.0, 26.0], 12)
+    table = Table(
+        values, cube_relations(dims), status=status, lpl=0 * level, upl=level,
+        lb=np.zeros(len(values)), ub=values + 30, dims=dims, codes=codes,
+    )  # fmt: skip
+    model = NetworkModel.of(Problem.from_table(table))
+    start = build(model, Stop(), seed)
+    for again in range(6):
+        assert model.is_safe(search(model, Stop(), again, start=start, effort=2.0))
