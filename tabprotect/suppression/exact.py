@@ -35,7 +35,7 @@ SHORT = 2.0
 PATIENCE = 10
 """Patterns without gain before another way of finding them is tried beside the tree."""
 QUIET = 2
-"""Such rounds without gain before patterns and a second thread of the tree take turns."""
+"""Such rounds without gain before patterns and a second thread of the own tree take turns."""
 
 
 def solve(
@@ -49,7 +49,7 @@ def solve(
 ) -> Pattern:
     """The cheapest safe pattern, or the best found within the limit with a lower bound; raises `Infeasible` if there is none.
 
-    ``start`` is a safe pattern to begin with; ``tree`` is "own" (also "auto"), "scip" or "highs"; ``merging`` looks for better
+    ``start`` is a safe pattern to begin with; ``tree`` is "own", "scip", "highs" or "auto" (SCIP where it is installed and the faster one); ``merging`` looks for better
     patterns by combining good ones. With a second core (``threads`` other than 1) the tree grows in a process of its own beside them.
 
     >>> from tabprotect.table.examples import d272
@@ -67,7 +67,7 @@ def solve(
     bound, proved = reduced.base, state.cost <= reduced.base
     info: dict[str, object] = {"cells": reduced.n, "relations": reduced.matrix.shape[0]}
     if not proved and not stop.done:
-        if merging and tree in ("auto", "own") and threads != 1 and cores() > 1:
+        if merging and tree == "auto" and threads != 1 and cores() > 1:
             bound, proved, state = _side_by_side(reduced, state, stop, seed, tree, info)
         else:
             bound, proved, state = _search(reduced, state, stop, seed, tree, merging, info)
@@ -134,12 +134,10 @@ def _tree(
     if tree == "highs":
         return _settled(root, state, *exact_highs.run(root, state, stop))
     between = Neighbourhoods(root, state, stop, seed + 1)
-    if tree == "scip":
-        search = exact_scip.Tree(root, state.hidden, stop, seed, between)
-        bound, finished, hidden = search.run()
-        info["nodes"] = int(search.model.getNNodes())
-        return _settled(root, state, bound, finished, hidden)
-    grown = grow(root, state.hidden, replace(stop, listener=None), seed, between)
+    if tree == "scip" or (tree == "auto" and exact_scip.suits(root.problem)):
+        grown = exact_scip.grow(root, state.hidden, stop, seed, between)
+    else:
+        grown = grow(root, state.hidden, replace(stop, listener=None), seed, between)
     info["nodes"] = grown.nodes
     return _settled(root, state, grown.bound, grown.finished, grown.hidden)
 
@@ -220,7 +218,7 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -
         side.offer(state.hidden)
         seed, fresh = seed + 1, True
         quiet = quiet + 1 if state.cost >= before * (1 - 1e-12) else 0
-        if quiet >= QUIET and problem.n <= QUICK:
+        if quiet >= QUIET and problem.n <= QUICK and not exact_scip.suits(problem):
             side.rest(stop.seconds - began)
     return state
 

@@ -11,7 +11,8 @@ from tabprotect.errors import SolverUnavailable
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.cuts import Cut, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
-from tabprotect.suppression.exact_tree import Between
+from tabprotect.suppression.exact_tree import Between, Grown
+from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.separation import WHOLE
 from tabprotect.types import BoolArray, FloatArray
 
@@ -24,6 +25,23 @@ def available() -> bool:
     from importlib.util import find_spec
 
     return find_spec("pyscipopt") is not None
+
+
+def suits(problem: Reduced) -> bool:
+    """Whether SCIP is there and its tree is the faster one: not on plain cubes, whose cells are in equally many relations.
+
+    Measured on one core each, same start: on cubes of 6³ to 10³ the own tree gets further in the same time, on hierarchical tables SCIP's does.
+    """
+    origin = problem.origin
+    relations = np.diff(origin.columns.indptr)[origin.fixed | origin.candidates]
+    return available() and len(np.unique(relations)) > 1
+
+
+def grow(root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between) -> Grown:
+    """Branch over the cells that the root could not fix."""
+    tree = Tree(root, hidden, stop, seed, between)
+    bound, finished, found = tree.run()
+    return Grown(bound, finished, found, int(tree.model.getNNodes()))
 
 
 class Tree:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tabprotect.solve.side import Heard, Send, Side
 from tabprotect.solve.stop import Progress, Stop
+from tabprotect.suppression import exact_scip
 from tabprotect.suppression.cuts import Cut, Pool
 from tabprotect.suppression.exact_root import Root, cut_root
 from tabprotect.suppression.exact_tree import grow
@@ -182,7 +183,10 @@ class _Bounds:
             self.anew.clear()
             self.open = root.fix(self.cost)
             part = replace(stop.until(self.anew), listener=None)
-            tree = grow(root, self.hidden, part, self.seed, self._between, threads=2, busy=lambda: self.busy)
+            if exact_scip.suits(self.problem):
+                tree = exact_scip.grow(root, self.hidden, part, self.seed, self._between)
+            else:
+                tree = grow(root, self.hidden, part, self.seed, self._between, threads=2, busy=lambda: self.busy)
             if self.problem.cost(tree.hidden) < self.cost:
                 self.hidden = tree.hidden
             bound, nodes, finished = max(bound, tree.bound), nodes + tree.nodes, tree.finished

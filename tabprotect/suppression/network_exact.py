@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from tabprotect.solve.branch import Program, Separate, branch_and_cut
-from tabprotect.solve.branch_tree import REPAIR_EVERY
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.knapsack import RowSet, strengthen
 from tabprotect.solve.side import cores
@@ -23,8 +22,8 @@ from tabprotect.suppression.network_root import Root, run_root, start_root
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.types import BoolArray, FloatArray
 
-LONG_SEARCHES = (2, 6, 18, 54, 162)
-"""Which calls of the repair also search at length from the best pattern."""
+ONWARD = 0.5
+"""Effort of the search from the best pattern beside the tree, again and again: long enough to find something, short enough to be done when it is waited for."""
 
 
 def solve(
@@ -105,9 +104,7 @@ def _tree(root: Root, stop: Stop, seed: int, solver: str, threads: int) -> int:
         hidden = search(model, quiet, seed + call, start=build(model, quiet, seed, price=price), effort=0.1)
         if model.cost(hidden) < model.cost(best[0]):
             best[0] = hidden
-        if call // REPAIR_EVERY in LONG_SEARCHES:
-            # a tree that is still growing is worth a long look for a better pattern
-            best[0] = search(model, quiet, seed + call, start=best[0], effort=4.0)
+        best[0] = search(model, quiet, seed + call, start=best[0], effort=ONWARD)
         return (best[0] & ~model.fixed).astype(float)
 
     best = [root.hidden]
