@@ -70,17 +70,32 @@ class _Found:
     cut_short: bool = False
 
 
+class _Columns:
+    """The columns a tree may use, numbered 0…k−1 inside it."""
+
+    def __init__(self, allowed: BoolArray) -> None:
+        self.outside = np.flatnonzero(allowed)
+        self.inside = np.full(len(allowed), -1, np.int64)
+        self.inside[self.outside] = np.arange(len(self.outside))
+
+    def local(self, row: Row) -> Row:
+        """A row over these columns only, in their numbers here."""
+        here = self.inside[row.columns]
+        keep = here >= 0
+        return Row(here[keep], row.values[keep], row.rhs, row.kind)
+
+    def full(self, x: FloatArray) -> FloatArray:
+        """A point over these columns as one over all."""
+        point = np.zeros(len(self.inside))
+        point[self.outside] = x
+        return point
+
+
 class _Worker:
     """One thread's program and separator, at work on one node at a time."""
 
-    def __init__(self, relaxation: Relaxation, separate: Separate, columns: IntArray, stop: Stop) -> None:
+    def __init__(self, relaxation: Relaxation, separate: Separate, columns: _Columns, stop: Stop) -> None:
         self.lp, self.separate, self.columns, self.stop = relaxation, separate, columns, stop
-        self.at: IntArray = np.full(0, 0)
-
-    def full(self, x: FloatArray, n: int) -> FloatArray:
-        point = np.zeros(n)
-        point[self.columns] = x
-        return point
 
     def visit(self, node: _Node, cutoff: float, closed: BoolArray, gains: _Gains, first: bool) -> _Found:
         """Bound, cut and branch."""
@@ -129,21 +144,15 @@ class _Worker:
             last = max(last, value)
             if self.lp.recall(x):
                 continue
-            point = self.full(np.rint(x) if integral else x, len(self.at))
+            point = self.columns.full(np.rint(x) if integral else x)
             rows = self.separate(point, integral, first)
             if integral and not rows:
                 found.feasible = point
                 return None
-            local = [self._local(row) for row in _best(rows, point, 200 if first else 60)]
+            local = [self.columns.local(row) for row in _best(rows, point, 200 if first else 60)]
             found.rows += local
             if self.lp.add(local) == 0:
                 return value, x, reduced
-
-    def _local(self, row: Row) -> Row:
-        """A row over the allowed columns only, in their numbers here."""
-        here = self.at[row.columns]
-        keep = here >= 0
-        return Row(here[keep], row.values[keep], row.rhs, row.kind)
 
     def _branch(
         self, found: _Found, x: FloatArray, value: float, fractional: IntArray, cutoff: float, gains: _Gains
@@ -206,13 +215,12 @@ class _Tree:
 
     def __init__(self, program: Program, stop: Stop, seed: int) -> None:
         self.program, self.stop, self.seed = program, stop, seed
-        self.columns = np.flatnonzero(program.allowed)
-        self.k = len(self.columns)
-        self.at = np.full(len(program.cost), -1, np.int64)
-        self.at[self.columns] = np.arange(self.k)
+        self.columns = _Columns(program.allowed)
+        self.k = len(self.columns.outside)
         self.pool = RowPool(self.k)
+        self.rows = [self.columns.local(row) for row in program.rows]
+        self.pool.add(self.rows + [self.columns.local(row) for row in program.known])
         self.workers = [self._worker(program.separate)]
-        self.pool.add([self.workers[0]._local(row) for row in [*program.rows, *program.known]])
         self.best, self.cost = program.start, float(program.cost @ program.start)
         self.gains = _Gains(np.zeros((2, self.k)), np.zeros((2, self.k)))
         self.closed = np.zeros(self.k, bool)
@@ -224,11 +232,8 @@ class _Tree:
         self.due = 0
 
     def _worker(self, separate: Separate) -> _Worker:
-        lp = Relaxation(self.program.cost[self.columns], self.pool, [], self.seed)
-        worker = _Worker(lp, separate, self.columns, self.stop)
-        worker.at = self.at
-        lp.add([worker._local(row) for row in self.program.rows])
-        return worker
+        lp = Relaxation(self.program.cost[self.columns.outside], self.pool, self.rows, self.seed)
+        return _Worker(lp, separate, self.columns, self.stop)
 
     @property
     def cutoff(self) -> float:
@@ -257,25 +262,28 @@ class _Tree:
         self.push(self.program.bound, np.zeros(0, np.int64), np.zeros(0, np.int64))
         with ThreadPoolExecutor(1 + len(self.program.beside)) as threads:
             while bundles := self._take():
-                if self.stop.done or self._enough():
+                if self.stop.done or self._enough() or not self._step(bundles, threads):
+                    self.offer(None if self.repair is None else self.repair.result())
                     return False
-                cutoff, closed, first = self.cutoff, self.closed, self.nodes == 0
-                work = [
-                    self._bundle(worker, nodes, cutoff, closed, first)
-                    for worker, nodes in zip(self.workers, bundles, strict=False)
-                ]
-                waiting = [threads.submit(w) for w in work[1:]]
-                answers = [work[0](), *(w.result() for w in waiting)]
-                for found in (f for bundle in answers for f in bundle):
-                    self._settle(found, threads)
-                self.pool.settle()
-                if any(f.cut_short for bundle in answers for f in bundle):
-                    return False
-                self.offer(self.program.news(self.bound) if self.program.news is not None else None)
-                shift = self.program.offset
-                self.stop.tell("tree", cost=self.cost + shift, bound=self.bound + shift, done=self.nodes)
         self.bound = self.cost
         return True
+
+    def _step(self, bundles: list[list[_Node]], threads: ThreadPoolExecutor) -> bool:
+        """One bundle of nodes for each thread; False where time ran out in one of them."""
+        cutoff, closed, first = self.cutoff, self.closed, self.nodes == 0
+        work = [
+            self._bundle(worker, nodes, cutoff, closed, first)
+            for worker, nodes in zip(self.workers, bundles, strict=False)
+        ]
+        waiting = [threads.submit(w) for w in work[1:]]
+        answers = [found for bundle in (work[0](), *(w.result() for w in waiting)) for found in bundle]
+        for found in answers:
+            self._settle(found, threads)
+        self.pool.settle()
+        self.offer(self.program.news(self.bound) if self.program.news is not None else None)
+        shift = self.program.offset
+        self.stop.tell("tree", cost=self.cost + shift, bound=self.bound + shift, done=self.nodes)
+        return not any(found.cut_short for found in answers)
 
     def _enough(self) -> bool:
         shift = self.program.offset
@@ -324,8 +332,7 @@ class _Tree:
             self.repair = None
         if self.repair is not None or x is None or self.nodes % REPAIR_EVERY != 1:
             return
-        point = np.zeros(len(self.program.cost))
-        point[self.columns] = x
+        point = self.columns.full(x)
         if self.nodes == 1 or not self.program.beside:
             self.offer(repair(point, self.nodes))
             return

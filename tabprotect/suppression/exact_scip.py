@@ -30,7 +30,7 @@ def available() -> bool:
 def suits(problem: Reduced) -> bool:
     """Whether SCIP is there and its tree is the faster one: not on plain cubes, whose cells are in equally many relations.
 
-    Measured on one core each, same start: on cubes of 6³ to 10³ the own tree gets further in the same time, on hierarchical tables SCIP's does.
+    ``python -m benchmarks.trees`` compares the two from the same root and pattern.
     """
     origin = problem.origin
     relations = np.diff(origin.columns.indptr)[origin.fixed | origin.candidates]

@@ -26,6 +26,10 @@ ONWARD = 0.5
 """Effort of the search from the best pattern beside the tree, again and again: long enough to find something, short enough to be done when it is waited for."""
 
 
+MOST_THREADS = 8
+"""Threads of the tree where nobody says how many: they work in step, so that more of them wait more for each other."""
+
+
 def solve(
     problem: Problem,
     stop: Stop,
@@ -37,8 +41,8 @@ def solve(
 ) -> Pattern:
     """The cheapest safe pattern of a network problem, or the best found within the limit with a proven bound.
 
-    ``start`` is a safe pattern to begin with; ``solver`` names the tree (``tree``, ``scip`` or ``highs``), which uses all cores unless ``threads`` says
-    how many. Raises InputError if the relations are not a
+    ``start`` is a safe pattern to begin with; ``solver`` names the tree (``tree``, ``scip`` or ``highs``), which uses all cores (up to eight) unless
+    ``threads`` says how many. Raises InputError if the relations are not a
     network, Infeasible if no pattern is safe.
     """
     model = NetworkModel.of(problem)
@@ -53,7 +57,7 @@ def solve(
     nodes = 0
     while not root.closed and not stop.done:
         before = root.cost
-        nodes += _tree(root, stop, seed, solver, threads or cores())
+        nodes += _tree(root, stop, seed, solver, threads or min(cores(), MOST_THREADS))
         if root.closed or root.cost == before:
             break
     base = model.fixed_cost

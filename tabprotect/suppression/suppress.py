@@ -56,7 +56,7 @@ def suppress(
     time_limit
         Seconds; the best safe pattern found by then is returned with its gap. Ctrl-C does the same at once. If no safe pattern was found, `Unsafe` is raised.
     seed
-        Same seed, same answer with ``threads=1``, as long as it is not the time that ends the search or a part of it.
+        Same seed, same answer as long as it is not the time that ends the search or a part of it: on network tables with any given number of threads, on others with ``threads=1``.
     zeros
         Allow cells of value zero as complements.
     singletons
@@ -68,8 +68,8 @@ def suppress(
     gap
         Stop when the gap is proved to be at most this.
     threads
-        1 keeps all work in this process. Otherwise ``exact`` (on tables that are not networks) uses a second core where there is one: lower bounds in a
-        process of their own, patterns in this one.
+        1 keeps all work in one thread of this process. Otherwise ``exact`` uses further cores where there are any: on network tables so many threads for the tree (all
+        cores where nothing is said), on others lower bounds in a process of their own beside the search for patterns.
     executor
         Where the parts of the audit run in parallel.
     progress

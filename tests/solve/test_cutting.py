@@ -84,6 +84,65 @@ def test_trees_against_enumeration(solver, seed):
     assert not separate(answer.x, True, False)
 
 
+def covering(seed, n=40, m=75):
+    """A covering program whose tree has some hundred nodes, and a separator for each thread."""
+    rng = np.random.default_rng(seed)
+    cost = rng.integers(10, 30, n).astype(float)
+    rows = [Row(np.sort(rng.choice(n, 6, replace=False)), np.ones(6), 2.0) for _ in range(m)]
+
+    def separator():
+        return lambda x, integral, root: [r for r in rows if r.slack(x) < -1e-6][:10]
+
+    return cost, separator
+
+
+@pytest.mark.parametrize("seed", [0, 3, 6])
+def test_threads_agree_with_one_another_and_with_themselves(seed):
+    cost, separator = covering(seed)
+    n = len(cost)
+    told = []
+
+    def program(threads, **more):
+        beside = tuple(separator() for _ in range(threads - 1))
+        return Program(cost, np.ones(n, bool), [], separator(), np.ones(n), True, beside=beside, offset=5.0, **more)
+
+    one = branch_and_cut(program(1), Stop())
+    two, again = (branch_and_cut(program(2), Stop(listener=told.append)) for _ in range(2))
+    assert one.optimal
+    assert two.optimal
+    assert cost @ one.x == cost @ two.x
+    assert one.nodes > 20
+    assert (two.x == again.x).all()
+    assert two.nodes == again.nodes  # in step: the same tree in every run
+    assert all(news.bound <= cost @ one.x + 5.0 + 1e-6 <= news.cost + 1e-6 for news in told)
+
+
+def test_a_tree_takes_known_rows_news_and_fewer_threads():
+    cost, separator = covering(0)
+    n = len(cost)
+    best = branch_and_cut(Program(cost, np.ones(n, bool), [], separator(), np.ones(n), True), Stop())
+    bounds = []
+
+    def news(bound):
+        bounds.append(bound)
+        return best.x
+
+    separate = separator()
+    known = tuple(separate(np.zeros(n), False, False))
+    program = Program(
+        cost, np.ones(n, bool), [], separate, np.ones(n), True,
+        known=known, beside=(separator(),), busy=lambda: 1, news=news,
+    )  # fmt: skip
+    answer = branch_and_cut(program, Stop())
+    assert answer.optimal
+    assert (answer.x == best.x).all()
+    assert bounds == sorted(bounds)
+    assert bounds[-1] <= cost @ best.x
+    gap = branch_and_cut(program, Stop(gap=0.2))
+    assert not gap.optimal
+    assert cost @ gap.x - gap.bound <= 0.2 * (cost @ gap.x)
+
+
 def test_a_cancelled_tree_returns_its_start_and_unknown_solvers_are_refused():
     row = Row(np.arange(3), np.ones(3), 2.0)
     program = Program(

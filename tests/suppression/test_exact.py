@@ -14,8 +14,10 @@ from tabprotect.bench.families import magnitude
 from tabprotect.errors import Infeasible
 from tabprotect.solve.side import Side
 from tabprotect.solve.stop import Progress, Stop
-from tabprotect.suppression import exact, exact_side, heuristic
+from tabprotect.suppression import exact, exact_scip, exact_side, heuristic
 from tabprotect.suppression.cuts import Cut, Pool
+from tabprotect.suppression.exact_root import start_root
+from tabprotect.suppression.preprocess import reduce
 from tabprotect.suppression.problem import Pattern, Problem, Requirement
 from tabprotect.table.cube import cube_relations, fill_margins
 from tabprotect.table.examples import d272
@@ -313,6 +315,22 @@ def test_side_by_side_is_as_good_as_one_process(cube_problem: Problem, monkeypat
     assert both.optimal
     assert cube_problem.cost(both.suppressed) == cube_problem.cost(alone.suppressed)
     assert all(p.bound <= alone.bound + 1e-6 for p in news if p.bound is not None)
+
+
+def test_each_tree_where_it_gets_further(cube_problem: Problem) -> None:
+    assert not exact_scip.suits(reduce(cube_problem))
+    assert exact_scip.suits(reduce(Problem.from_table(magnitude(4, "2x2,3,3", mean=12))))
+
+
+def test_patterns_that_rest_leave_their_core_to_the_bounds(cube_problem: Problem) -> None:
+    root = start_root(reduce(cube_problem))
+    hidden = np.ones(root.problem.n, bool)
+    bounds = exact_side._Bounds(exact_side.Job.of(root, hidden, Stop(60), 0), lambda message: None)
+    assert bounds.busy == 1
+    bounds.hear(exact_side.Rest())
+    assert bounds.busy == 2
+    bounds.hear(exact_side.Rest(over=True))
+    assert bounds.busy == 1
 
 
 def test_bounds_that_die_do_not_matter(cube_problem: Problem, monkeypatch: Any) -> None:
