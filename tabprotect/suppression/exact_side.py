@@ -253,7 +253,9 @@ class Beside:
     def rest(self, seconds: float) -> None:
         """Leave this core to the bounds for a while."""
         self._side.send(Rest())
-        self.over.wait(min(seconds, max(0.0, self._outer.left)))
+        end = self._outer.seconds + seconds
+        while not self.stop.done and self._outer.seconds < end:  # Ctrl-C must not wait
+            self.over.wait(0.1)
         self._side.send(Rest(over=True))
 
     def _close(self) -> None:

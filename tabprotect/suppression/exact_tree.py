@@ -18,7 +18,7 @@ from tabprotect.suppression.separation import WHOLE, Separator
 from tabprotect.types import BoolArray, FloatArray
 
 LONG = 150
-"""Cuts with more cells than this slow every node down more than they help; whole points are cut off by them all the same."""
+"""Longer cuts make every program slower and are left out at fractional points; whole points are cut off by cuts of any length."""
 AT_ONCE = 12
 """Requirements asked about at a node, in turn."""
 ENOUGH = 4
@@ -101,7 +101,7 @@ def grow(
         better = between(problem.base + bound)
         return None if better is None else point(better)
 
-    fixed = [Row(np.array([j]), np.ones(1), 1.0) for j in np.flatnonzero(master.fixed_in)]
+    fixed = [Row(np.array([j]), np.ones(1), 1.0) for j in np.flatnonzero(master.fixed_in & ~problem.free)]
     short = [as_row(cut) for cut in root.pool.cuts if len(cut.cells) <= LONG]
     program = Program(
         np.where(problem.free, 0.0, problem.weights),

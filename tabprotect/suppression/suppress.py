@@ -69,7 +69,7 @@ def suppress(
         Stop when the gap is proved to be at most this.
     threads
         1 keeps all work in one thread of this process. Otherwise ``exact`` uses further cores where there are any: on network tables so many threads for the tree (all
-        cores where nothing is said), on others lower bounds in a process of their own beside the search for patterns.
+        cores, up to eight, where nothing is said), on others lower bounds in a process of their own beside the search for patterns.
     executor
         Where the parts of the audit run in parallel.
     progress

@@ -333,6 +333,23 @@ def test_patterns_that_rest_leave_their_core_to_the_bounds(cube_problem: Problem
     assert bounds.busy == 1
 
 
+def test_a_rest_ends_with_the_search(cube_problem: Problem, monkeypatch: Any) -> None:
+    sent = []
+
+    class Silent:
+        def __init__(self, *given: Any) -> None: ...
+
+        def send(self, message: Any) -> None:
+            sent.append(message)
+
+    monkeypatch.setattr(exact_side, "Side", Silent)
+    root, stop = start_root(reduce(cube_problem)), Stop()
+    beside = exact_side.Beside(root, np.ones(root.problem.n, bool), stop, 0)
+    stop.cancel()
+    beside.rest(1e6)  # would never come back
+    assert sent == [exact_side.Rest(), exact_side.Rest(over=True)]
+
+
 def test_bounds_that_die_do_not_matter(cube_problem: Problem, monkeypatch: Any) -> None:
     class Dying(exact_side.Side):
         def __init__(self, task: str, *rest: Any) -> None:
