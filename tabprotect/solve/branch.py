@@ -31,7 +31,7 @@ class Program:
 
     The tree also takes ``known`` rows that need not be in the program from the start, separators for further threads (``beside``), how many
     threads may be ``busy`` now (all where it is None), ``news``, which is told the bound again and again and may answer with a better
-    feasible point, and the ``offset`` between its costs and those that progress shows.
+    feasible point, the ``offset`` between its costs and those that progress shows, and how many nodes it may have at ``most``.
     """
 
     cost: FloatArray
@@ -47,6 +47,7 @@ class Program:
     busy: Callable[[], int] | None = None
     news: Callable[[float], FloatArray | None] | None = None
     offset: float = 0.0
+    most: int | None = None
 
     @property
     def cutoff(self) -> float:

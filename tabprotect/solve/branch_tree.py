@@ -21,7 +21,7 @@ import numpy as np
 
 from tabprotect.solve.branch import Program, Separate, TreeAnswer
 from tabprotect.solve.cutting import Row
-from tabprotect.solve.relaxation import Relaxation, RowPool
+from tabprotect.solve.relaxation import Columns, Relaxation, RowPool, most_violated
 from tabprotect.solve.stop import Stop
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
@@ -70,31 +70,10 @@ class _Found:
     cut_short: bool = False
 
 
-class _Columns:
-    """The columns a tree may use, numbered 0…k−1 inside it."""
-
-    def __init__(self, allowed: BoolArray) -> None:
-        self.outside = np.flatnonzero(allowed)
-        self.inside = np.full(len(allowed), -1, np.int64)
-        self.inside[self.outside] = np.arange(len(self.outside))
-
-    def local(self, row: Row) -> Row:
-        """A row over these columns only, in their numbers here."""
-        here = self.inside[row.columns]
-        keep = here >= 0
-        return Row(here[keep], row.values[keep], row.rhs, row.kind)
-
-    def full(self, x: FloatArray) -> FloatArray:
-        """A point over these columns as one over all."""
-        point = np.zeros(len(self.inside))
-        point[self.outside] = x
-        return point
-
-
 class _Worker:
     """One thread's program and separator, at work on one node at a time."""
 
-    def __init__(self, relaxation: Relaxation, separate: Separate, columns: _Columns, stop: Stop) -> None:
+    def __init__(self, relaxation: Relaxation, separate: Separate, columns: Columns, stop: Stop) -> None:
         self.lp, self.separate, self.columns, self.stop = relaxation, separate, columns, stop
 
     def visit(self, node: _Node, cutoff: float, closed: BoolArray, gains: _Gains, first: bool) -> _Found:
@@ -149,7 +128,7 @@ class _Worker:
             if integral and not rows:
                 found.feasible = point
                 return None
-            local = [self.columns.local(row) for row in _best(rows, point, 200 if first else 60)]
+            local = [self.columns.local(row) for row in most_violated(rows, point, 200 if first else 60)]
             found.rows += local
             if self.lp.add(local) == 0:
                 return value, x, reduced
@@ -215,7 +194,7 @@ class _Tree:
 
     def __init__(self, program: Program, stop: Stop, seed: int) -> None:
         self.program, self.stop, self.seed = program, stop, seed
-        self.columns = _Columns(program.allowed)
+        self.columns = Columns(program.allowed)
         self.k = len(self.columns.outside)
         self.pool = RowPool(self.k)
         self.rows = [self.columns.local(row) for row in program.rows]
@@ -286,6 +265,8 @@ class _Tree:
         return not any(found.cut_short for found in answers)
 
     def _enough(self) -> bool:
+        if self.program.most is not None and self.nodes >= self.program.most:
+            return True
         shift = self.program.offset
         return self.stop.gap > 0 and self.stop.enough(self.cost + shift, self.bound + shift)
 
@@ -343,13 +324,6 @@ class _Tree:
 def _score(gains: Any) -> Any:
     """Product rule over the two sides."""
     return np.maximum(gains[0], 1e-6) * np.maximum(gains[1], 1e-6)
-
-
-def _best(rows: list[Row], x: FloatArray, most: int) -> list[Row]:
-    """The rows that x violates most, by distance."""
-    if len(rows) <= most:
-        return rows
-    return sorted(rows, key=lambda r: r.slack(x) / float(np.sqrt(r.values @ r.values)))[:most]
 
 
 def solve_tree(program: Program, stop: Stop, seed: int) -> TreeAnswer:

@@ -1,4 +1,4 @@
-"""The linear program of a branch-and-cut tree: one warm HiGHS model for each thread, and the pool of rows they share."""
+"""The linear program of a branch-and-cut tree or a dive: one warm HiGHS model for each thread, and the pool of rows they share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,34 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.solve.cutting import Row
-from tabprotect.types import FloatArray, IntArray
+from tabprotect.types import BoolArray, FloatArray, IntArray
 
 LATEST = 100
 """So many new rows wait before they are looked at with the others."""
 
 VIOLATED = 1e-4
 """Rows of the pool are brought back from this violation on (times the right-hand side where that is larger than 1)."""
+
+
+class Columns:
+    """The columns a program may use, numbered 0…k−1 inside it."""
+
+    def __init__(self, allowed: BoolArray) -> None:
+        self.outside = np.flatnonzero(allowed)
+        self.inside = np.full(len(allowed), -1, np.int64)
+        self.inside[self.outside] = np.arange(len(self.outside))
+
+    def local(self, row: Row) -> Row:
+        """A row over these columns only, in their numbers here."""
+        here = self.inside[row.columns]
+        keep = here >= 0
+        return Row(here[keep], row.values[keep], row.rhs, row.kind)
+
+    def full(self, x: FloatArray) -> FloatArray:
+        """A point over these columns as one over all."""
+        point = np.zeros(len(self.inside))
+        point[self.outside] = x
+        return point
 
 
 class RowPool:
@@ -135,3 +156,10 @@ class Relaxation:
         answer = self.h.getSolution()
         self.idle = np.where(np.abs(np.array(answer.row_dual)) > 1e-9, 0, self.idle + 1)
         return np.clip(np.array(answer.col_value), 0.0, 1.0), np.array(answer.col_dual)
+
+
+def most_violated(rows: list[Row], x: FloatArray, most: int) -> list[Row]:
+    """The rows that x violates most, by distance."""
+    if len(rows) <= most:
+        return rows
+    return sorted(rows, key=lambda r: r.slack(x) / float(np.sqrt(r.values @ r.values)))[:most]

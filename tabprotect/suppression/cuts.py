@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tabprotect.solve.cutting import Row
+from tabprotect.solve.knapsack import RowSet
+from tabprotect.solve.knapsack_exact import facets
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.problem import Requirement
 from tabprotect.types import FloatArray, IntArray
@@ -133,6 +136,8 @@ class Pool:
         self.cuts: list[Cut] = []
         self._keys: set[tuple[bytes, bytes, int]] = set()
         self._known: tuple[int, Any, FloatArray, FloatArray] | None = None
+        self._rows, self._seen = RowSet([]), 0
+        self._facets: set[tuple[bytes, bytes, int]] = set()
 
     def add(self, cuts: Iterable[Cut]) -> list[Cut]:
         """Keep the new ones, and return them."""
@@ -154,6 +159,15 @@ class Pool:
         _, matrix, rhs, norm = self._known
         distance = (rhs - matrix @ x) / norm
         return [self.cuts[i] for i in np.argsort(-distance, kind="stable")[:most] if distance[i] > FAR_OFF]
+
+    def facets(self, x: FloatArray) -> list[Cut]:
+        """Inequalities that x violates and every 0–1 point of one of the capacity cuts satisfies: the strongest of each."""
+        fresh = [c for c in self.cuts[self._seen :] if c.head < 0 and c.key not in self._facets]
+        self._rows.extend([Row(c.cells, c.coefficients, 1.0) for c in fresh])
+        self._seen = len(self.cuts)
+        found = [Cut(r.columns, np.minimum(r.values / r.rhs, 1.0)) for r in facets(self._rows, x)]
+        self._facets.update(c.key for c in found)
+        return found
 
 
 def row_arrays(cut: Cut) -> tuple[IntArray, FloatArray, float]:

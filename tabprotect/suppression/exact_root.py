@@ -1,7 +1,8 @@
 """The root of the branch-and-cut: cutting planes on the linear relaxation, from cheap to dear, with cells fixed by reduced costs.
 
 Order of the cuts (each stage until it stalls): single relations of the requirements, bridge cuts from single relations, the outsider's
-programs with true capacities, then with capacities capped at the level together with bridge cuts from programs of their own.
+programs with true capacities, then with capacities capped at the level together with bridge cuts from programs of their own. What capacity
+cuts say of whole patterns alone (`Pool.facets`) is added all along.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ def cut_root(root: Root, state: Best, stop: Stop) -> Root:
         master.purge()
         known = pool.violated(root.x, 50)  # rows dropped too early
         new = known + pool.add(line_bridges(problem, root.x)) + pool.add(_round(root, capped, stop))
+        new += pool.add(pool.facets(root.x))
         stalled = len(history) > 6 and history[-1] - history[-6] < 4e-4 * max(1.0, abs(history[-1]))
         if (not new or stalled) and not stop.done:
             if capped:

@@ -166,7 +166,8 @@ class Tree:
                 if whole and found >= 8:
                     break
         self.turn = (self.turn + 12) % n
-        return cuts
+        root.pool.add(cuts)
+        return cuts if whole else cuts + root.pool.facets(x)
 
     def safe(self, x: FloatArray) -> bool:
         """Whether a whole point meets every requirement; the best pattern is known to be safe and not asked again."""

@@ -11,7 +11,7 @@ from tabprotect.solve.branch import Program, branch_and_cut
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import heuristic_mip
-from tabprotect.suppression.cuts import Cut, line_bridges, row_arrays
+from tabprotect.suppression.cuts import Cut, Pool, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
 from tabprotect.suppression.heuristic_state import Witnessed
 from tabprotect.suppression.separation import WHOLE, Separator
@@ -44,6 +44,8 @@ class Outsider:
     def __init__(self, root: Root, separator: Separator, stop: Stop) -> None:
         self.problem, self.requirements = root.problem, root.requirements
         self.separator, self.stop, self.turn = separator, stop, 0
+        self.pool = Pool()
+        self.pool.add(root.pool.cuts)
 
     def __call__(self, z: FloatArray, whole: bool, first: bool) -> list[Row]:
         x = np.where(self.problem.free, 1.0, z)
@@ -72,7 +74,8 @@ class Outsider:
                 cuts.append(cut)
                 found += 1
         self.turn = (self.turn + AT_ONCE) % n
-        return cuts
+        self.pool.add(cuts)
+        return cuts + self.pool.facets(x)
 
 
 def as_row(cut: Cut) -> Row:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tabprotect.solve.cutting import CuttingLP
 from tabprotect.solve.knapsack import RowSet, strengthen
+from tabprotect.solve.knapsack_exact import facets
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.network_construct import build, search
 from tabprotect.suppression.network_cuts import Separator
@@ -113,6 +114,7 @@ def _cut(root: Root, stop: Stop, seed: int, rounds: int, effort: float) -> None:
             return
         base.extend(rows)
         rows += strengthen(base, lp.x)
+        rows += facets(base, lp.x)
         rows += root.separator.bridgeless(lp.x)
         gain = bound - last
         stall = 0 if gain > 2e-4 * max(bound, 1.0) else stall + 1

@@ -11,7 +11,9 @@ from scipy.optimize import linprog
 from tabprotect.errors import InputError
 from tabprotect.solve.branch import Program, branch_and_cut
 from tabprotect.solve.cutting import CuttingLP, Row
+from tabprotect.solve.dive import Diver
 from tabprotect.solve.knapsack import RowSet, strengthen
+from tabprotect.solve.knapsack_exact import facets
 from tabprotect.solve.stop import Stop
 
 
@@ -32,9 +34,27 @@ def test_no_feasible_point_is_cut_off(seed):
     feasible = [p for p in points if row.slack(p) >= -1e-9]
     for _ in range(5):
         x = np.clip(rng.uniform(-0.3, 1.3, n), 0, 1)
-        for cut in strengthen(RowSet([row]), x):
+        for cut in strengthen(RowSet([row]), x) + facets(RowSet([row]), x):
             assert cut.slack(x) < 0
             assert min(cut.slack(p) for p in feasible) >= -1e-7
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_facet_is_found_exactly_where_the_point_is_outside_the_hull(seed):
+    rng = np.random.default_rng(seed)
+    row = random_row(rng, 7)
+    whole = [np.array(p, float) for p in itertools.product((0, 1), repeat=7)]
+    points = np.array([p for p in whole if row.slack(p) >= -1e-9])
+    for _ in range(5):
+        x = np.clip(rng.uniform(-0.3, 1.3, 7), 0, 1)
+        # most of the points that pack into x: one or more means that x is not below the hull
+        packed = -linprog(-np.ones(len(points)), A_ub=points.T, b_ub=x).fun
+        fractional = ((x > 0) & (x < 1))[row.columns].any()
+        slack_enough = row.values @ x[row.columns] <= 1.6 * row.rhs
+        if not fractional or not slack_enough or row.values.min() == row.rhs or abs(packed - 0.98) < 0.005:
+            continue
+        enough = row.values[x[row.columns] > 0].sum() >= row.rhs
+        assert len(facets(RowSet([row]), x)) == int(packed < 0.98 and enough)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -115,6 +135,38 @@ def test_threads_agree_with_one_another_and_with_themselves(seed):
     assert (two.x == again.x).all()
     assert two.nodes == again.nodes  # in step: the same tree in every run
     assert all(news.bound <= cost @ one.x + 5.0 + 1e-6 <= news.cost + 1e-6 for news in told)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_dives_end_at_feasible_points_and_differ(seed):
+    cost, separator = covering(seed)
+    n = len(cost)
+    program = Program(cost, np.ones(n, bool), [], separator(), np.ones(n), True)
+    best = branch_and_cut(program, Stop())
+    found = []
+    for _ in range(2):
+        diver = Diver(program, separator(), seed)
+        found.append([diver.dive(Stop(), np.inf) for _ in range(4)])
+    for point, again in zip(*found, strict=True):
+        assert (point == again).all()
+        assert not separator()(point, True, False)
+        assert cost @ best.x <= cost @ point <= 1.5 * cost @ best.x
+    assert len({p.tobytes() for p in found[0]}) > 1
+    assert diver.dive(Stop(), cost @ best.x - 1) is None
+    inside = diver.dive(Stop(), np.inf, x=best.x)
+    assert (inside >= best.x).all()
+    stopped = Stop()
+    stopped.cancel()
+    assert diver.dive(stopped, np.inf) is None
+
+
+def test_a_tree_keeps_to_its_nodes():
+    cost, separator = covering(0)
+    program = Program(cost, np.ones(len(cost), bool), [], separator(), np.ones(len(cost)), True, most=5)
+    answer = branch_and_cut(program, Stop())
+    assert not answer.optimal
+    assert answer.nodes == 5
+    assert answer.bound < cost @ answer.x
 
 
 def test_a_tree_takes_known_rows_news_and_fewer_threads():

@@ -14,7 +14,9 @@ from tabprotect.errors import Infeasible, InputError
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression import network, network_exact
 from tabprotect.suppression.network_construct import build, search
+from tabprotect.suppression.network_merge import Merging
 from tabprotect.suppression.network_model import NetworkModel
+from tabprotect.suppression.network_root import run_root, start_root
 from tabprotect.suppression.problem import Problem, Requirement
 from tabprotect.table.cube import cube_codes, cube_relations, fill_margins
 from tabprotect.table.examples import d272
@@ -275,3 +277,44 @@ def test_needs_that_use_more_cells_than_are_remembered_stay_met(seed):
     start = build(model, Stop(), seed)
     for again in range(6):
         assert model.is_safe(search(model, Stop(), again, start=start, effort=2.0))
+
+
+def uniform_problem(seed: int, n: int = 24) -> Problem:
+    """Values 1–499 and levels of 15 %: rooms and costs are alike, so that the relaxation is far from whole."""
+    rng = np.random.default_rng(seed)
+    dims = tuple(Dimension(k, Hierarchy.flat(range(n))) for k in "rc")
+    values = fill_margins(rng.integers(1, 500, (n, n)).astype(float), dims)
+    codes = cube_codes(dims)
+    status = np.full(len(values), "s")
+    status[rng.choice(np.flatnonzero((codes > 0).all(axis=1)), 10, replace=False)] = "u"
+    level = np.where(status == "u", np.ceil(0.15 * values), 0.0)
+    table = Table(
+        values, cube_relations(dims), status=status, lpl=level, upl=level,
+        lb=np.zeros(len(values)), ub=2 * values.max() + 0 * values, dims=dims, codes=codes,
+    )  # fmt: skip
+    return Problem.from_table(table)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_dives_and_unions_give_safe_patterns_that_are_the_same_in_every_run(seed, threads):
+    problem = uniform_problem(seed)
+    model = NetworkModel.of(problem)
+    found = []
+    for _ in range(2):
+        root = start_root(model, build(model, Stop(), seed))
+        run_root(root, Stop(), seed, rounds=6, effort=0.0)
+        before = root.cost
+        merging = Merging(root, Stop(), seed)
+        merging.run(Stop(), threads)
+        assert root.cost <= before
+        assert root.closed or len(merging.best) > 1
+        assert all(model.is_safe(hidden) for hidden in merging.best)
+        assert (merging.best[0] == root.hidden).all()
+        found.append(root)
+    assert (found[0].hidden == found[1].hidden).all()
+    exact, again = (network_exact.solve(problem, Stop(), seed, threads=threads) for _ in range(2))
+    assert exact.optimal
+    assert exact.info == again.info
+    assert (exact.suppressed == again.suppressed).all()
+    assert found[0].bound - 1e-6 <= problem.cost(exact.suppressed) - problem.fixed_cost <= found[0].cost
