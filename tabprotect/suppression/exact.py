@@ -18,7 +18,7 @@ from tabprotect.suppression import exact_highs, exact_scip, exact_side, heuristi
 from tabprotect.suppression.exact_root import Root, cut_root, round_up, start_root
 from tabprotect.suppression.exact_tree import Neighbourhoods, grow
 from tabprotect.suppression.heuristic_local import improve
-from tabprotect.suppression.heuristic_merge import search_core
+from tabprotect.suppression.heuristic_merge import DEARER, search_core
 from tabprotect.suppression.heuristic_state import Witnessed, witnessed
 from tabprotect.suppression.moves import Router
 from tabprotect.suppression.preprocess import Reduced, reduce
@@ -198,7 +198,7 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -
     if side.guide is None:
         state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
         side.offer(state.hidden)
-        improve(state, Router(problem), stop.part(0.1), seed, patience=150, bound=side.bound)
+        improve(state, Router(problem), stop.part(0.1), seed, patience=400, bound=side.bound, dearer=DEARER)
     while side.guide is None and not stop.done:
         side.over.wait(0.05)
     if side.guide is None:

@@ -84,31 +84,44 @@ def improve(
     patience: int = 400,
     bound: float = 0.0,
     library: Library | None = None,
+    dearer: float = 0.0,
 ) -> Witnessed:
-    """Destroy and repair until the time is up, the bound is reached, or ``patience`` steps in a row bring nothing."""
+    """Destroy and repair until the time is up, the bound is reached, or ``patience`` steps in a row bring nothing.
+
+    A step may make the complements ``dearer`` by up to this share; twice as far from the best pattern it goes back to that.
+    """
     rng = np.random.default_rng(seed)
     library = library or Library(state.problem, list(state.needs))
     for move in state.moves:
         if move is not None:
             library.add(move)
-    quiet = 0
-    while not stop.done and quiet < patience and len(state.secondaries) and not stop.enough(state.cost, bound):
+    quiet, best, base = 0, state.copy() if dearer else state, state.problem.base
+    while not stop.done and quiet < patience and len(state.secondaries) and not stop.enough(best.cost, bound):
         size = int(rng.choice([1, 1, 2, 3, 4, 6]))
-        before = state.cost
-        if attempt(state, router, library, choose(state, rng, size), rng, stop):
-            gained = before - state.cost
-            quiet = 0 if gained > 1e-9 * max(1.0, before) else quiet + 1
-            if quiet == 0:
-                stop.tell("local search", cost=state.cost, bound=bound)
+        before, slack = best.cost, dearer * (best.cost - base)
+        attempt(state, router, library, choose(state, rng, size), rng, stop, slack * rng.random() if dearer else 0.0)
+        if state.cost < before - 1e-9 * max(1.0, before):
+            quiet, best = 0, state.copy() if dearer else state
+            stop.tell("local search", cost=state.cost, bound=bound)
         else:
             quiet += 1
+        if state.cost > best.cost + 2 * slack:
+            state.adopt(best)
+    if dearer:
+        state.adopt(best)
     return state
 
 
 def attempt(
-    state: Witnessed, router: Router, library: Library, out: list[int], rng: np.random.Generator, stop: Stop
+    state: Witnessed,
+    router: Router,
+    library: Library,
+    out: list[int],
+    rng: np.random.Generator,
+    stop: Stop,
+    slack: float = 0.0,
 ) -> bool:
-    """Find other moves for the users of these cells without the first of them; undo if that is dearer.
+    """Find other moves for the users of these cells without the first of them; undo if that is dearer (by more than a ``slack``).
 
     Needs that a known move inside the pattern meets need no program; the others are routed, hidden cells being free.
     """
@@ -128,7 +141,7 @@ def attempt(
     critical = [i for i in affected if not easy[i]]
     # needs are in order of their levels: the largest are the hardest, so a hopeless attempt mostly ends with the first program
     order = critical if rng.random() < 0.7 else [int(i) for i in rng.permutation(critical)]
-    tolerance = 1e-9 * max(1.0, before)
+    tolerance = 1e-9 * max(1.0, before) + slack
     budget = float(state.price[out].sum()) + tolerance
     for i in order:
         if library.inside(hidden)[i]:  # the move of another one, as it turns out, or with the cells it brought
@@ -153,7 +166,7 @@ def attempt(
         state.put(i, found[0])
     if state.cost > before + tolerance:
         return _undo(state, old)
-    if state.cost < before - tolerance:
+    if state.cost < before - 1e-9 * max(1.0, before):
         tidy(state, library, rng)
     return True
 

@@ -28,8 +28,10 @@ from tabprotect.types import FloatArray
 Exact = Callable[[Problem, Stop, int, Pattern], Pattern]
 UNIONS = 0.25
 """Share of the time for the exact method on unions of patterns."""
-PATIENCE = (80, 10, 25)
+PATIENCE = (150, 30, 60)
 """Steps without gain before a descent ends, in turn: long ones find good patterns, short ones different ones."""
+DEARER = 0.06
+"""How much dearer a step of a descent may be: cells of hierarchical tables are few and dear, and exchanging one takes a step or two upwards."""
 GRAFTS = (4, 8, 14)
 """Known moves that are combined with the best pattern at a time, in turn."""
 TRIES = 100
@@ -75,7 +77,7 @@ def search_core(
         single = rebuild(start, range(len(start.needs) - 1, -1, -1), stop.part(0.4), seed, inside)
         start = single if single.cost <= start.cost else start
     if not fresh:
-        improve(start, Router(inner), stop.part(0.15), seed, patience=150, bound=bound)
+        improve(start, Router(inner), stop.part(0.15), seed, patience=150, bound=bound, dearer=DEARER)
     merging = Merging(start, guide, exact, stop, seed)
     if fresh:
         merging.leave()
@@ -186,7 +188,7 @@ class Merging:
         part = replace(self.stop.part(0.1), listener=None)  # its costs are not those of the best pattern
         library = Library(self.problem, list(first.needs)) if alone else self.library
         patience = PATIENCE[0] if k <= BROOD else PATIENCE[k % len(PATIENCE)]
-        improve(new, self.router, part, k, patience=patience, library=library)
+        improve(new, self.router, part, k, patience=patience, library=library, dearer=DEARER)
         if alone:
             for known in library.moves:
                 self.library.add(known)
