@@ -37,7 +37,7 @@ class Merging:
 
     def __init__(self, root: Root, stop: Stop, seed: int) -> None:
         self.root, self.seed = root, seed
-        self.stop = replace(stop, listener=None)  # costs of single dives are not those of the best pattern
+        self.stop = replace(stop, listener=None)
         self.best: list[BoolArray] = [root.hidden]
         self.parents = 3
         self.tried: set[bytes] = set()
@@ -52,7 +52,7 @@ class Merging:
                 if not divers or root.lp.allowed.sum() < 0.7 * divers[0][0].program.allowed.sum():
                     divers = [self._diver(number + k) for k in range(threads)]
                 before, cost = root.cost, root.cost
-                waiting = [pool.submit(self._dive, *d, cost, number + k) for k, d in enumerate(divers)]
+                waiting = [pool.submit(self._dive, *d, cost, number + k, stop) for k, d in enumerate(divers)]
                 number += threads
                 for answer in waiting:
                     self._keep(answer.result())
@@ -68,13 +68,14 @@ class Merging:
         return work, Diver(work.program, work.separate(), self.seed + number)
 
     def _dive(
-        self, work: Open, diver: Diver, cost: float, number: int, x: FloatArray | None = None
+        self, work: Open, diver: Diver, cost: float, number: int, stop: Stop, x: FloatArray | None = None
     ) -> BoolArray | None:
         """A pattern from one dive, made better by local search; None where it would be much dearer than ``cost``."""
-        point = diver.dive(self.stop, DEARER * cost, x)
+        quiet = replace(stop, listener=None)  # the cost of a dive is not that of the best pattern
+        point = diver.dive(quiet, DEARER * cost, x)
         if point is None:
             return None
-        return search(work.model, self.stop, self.seed + number, start=work.pattern(point), effort=0.1)
+        return search(work.model, quiet, self.seed + number, start=work.pattern(point), effort=0.1)
 
     def _cost(self, hidden: BoolArray) -> float:
         return self.root.model.cost(hidden) - self.root.model.fixed_cost
@@ -106,7 +107,7 @@ class Merging:
             if self.stop.done or call < due:
                 return None
             before = self._cost(self.best[0])
-            self._keep(self._dive(work, diver, before, call, x))
+            self._keep(self._dive(work, diver, before, call, self.stop, x))
             self._keep(self._unite(self.stop))
             pause = OFTEN if self._cost(self.best[0]) < before else min(2 * pause, RARELY)
             due = call + pause

@@ -194,6 +194,10 @@ def test_descent_and_merging_never_lose(seed: int) -> None:
     between = state.cost
     assert between <= before
     check(problem, state.pattern(bound=0.0))
+    improve(state, Router(reduced), Stop(5.0), seed, patience=40, dearer=0.3)  # uphill in between, never in the end
+    assert state.cost <= between
+    check(problem, state.pattern(bound=0.0))
+    between = state.cost
     merging = Merging(state, np.zeros(reduced.n), lambda *a: exact.solve(*a, merging=False), Stop(10.0), seed)
     best = merging.run(0.0, patience=4)
     assert best.cost <= between
