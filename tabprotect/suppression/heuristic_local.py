@@ -88,7 +88,7 @@ def improve(
 ) -> Witnessed:
     """Destroy and repair until the time is up, the bound is reached, or ``patience`` steps in a row bring nothing.
 
-    A step may make the complements ``dearer`` by up to this share; twice as far from the best pattern it goes back to that.
+    A step may make the pattern dearer by up to ``dearer`` times what a need costs on average; twice as far from the best pattern it goes back to that.
     """
     rng = np.random.default_rng(seed)
     library = library or Library(state.problem, list(state.needs))
@@ -98,7 +98,7 @@ def improve(
     quiet, best, base = 0, state.copy() if dearer else state, state.problem.base
     while not stop.done and quiet < patience and len(state.secondaries) and not stop.enough(best.cost, bound):
         size = int(rng.choice([1, 1, 2, 3, 4, 6]))
-        before, slack = best.cost, dearer * (best.cost - base)
+        before, slack = best.cost, dearer * (best.cost - base) / len(state.needs)
         attempt(state, router, library, choose(state, rng, size), rng, stop, slack * rng.random() if dearer else 0.0)
         if state.cost < before - 1e-9 * max(1.0, before):
             quiet, best = 0, state.copy() if dearer else state
