@@ -148,7 +148,9 @@ def _read_parquet(path: str | Path) -> pa.Table:
 
     data = read_bytes(path)
     try:
-        return parquet.ParquetFile(pa.BufferReader(data)).read()
+        frame = parquet.ParquetFile(pa.BufferReader(data)).read()
+        frame.validate(full=True)  # reading does not look whether texts are texts
+        return frame
     except (pa.ArrowException, OSError, ValueError, RuntimeError):
         raise InputError("is not a Parquet file, or a damaged one", file=path) from None
 

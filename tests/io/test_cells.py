@@ -199,6 +199,15 @@ def test_damaged_files_parse_or_raise_input_error(tmp_path: Path, name: str, dat
     assert again.n_cells == table.n_cells
 
 
+def test_a_parquet_file_with_bytes_that_are_no_text_is_refused(tmp_path: Path) -> None:
+    path = tp.write_cells(tp.examples.d272().mark(tp.rules.Threshold(2)), tmp_path / "t.parquet")
+    content = path.read_bytes()
+    at = content.index(b"Total")  # the first code, in the page of the dictionary
+    path.write_bytes(content[:at] + b"\x80" + content[at + 1 :])
+    with pytest.raises(tp.errors.InputError, match="damaged"):
+        tp.read_cells(path)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
