@@ -21,7 +21,7 @@ import numpy as np
 
 from tabprotect.solve.branch import Program, Separate, TreeAnswer
 from tabprotect.solve.cutting import Row
-from tabprotect.solve.relaxation import Columns, Relaxation, RowPool, most_violated
+from tabprotect.solve.relaxation import Basis, Columns, Relaxation, RowPool, most_violated
 from tabprotect.solve.stop import Stop
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
@@ -47,6 +47,7 @@ class _Node:
     order: int
     zero: IntArray = field(compare=False)
     one: IntArray = field(compare=False)
+    basis: Basis | None = field(compare=False, default=None)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class _Found:
     root: tuple[float, FloatArray] | None = None
     x: FloatArray | None = None
     cut_short: bool = False
+    basis: Basis | None = None
 
 
 class _Worker:
@@ -75,6 +77,7 @@ class _Worker:
 
     def __init__(self, relaxation: Relaxation, separate: Separate, columns: Columns, stop: Stop) -> None:
         self.lp, self.separate, self.columns, self.stop = relaxation, separate, columns, stop
+        self.last: Basis | None = None
 
     def visit(self, node: _Node, cutoff: float, closed: BoolArray, gains: _Gains, first: bool) -> _Found:
         """Bound, cut and branch."""
@@ -85,6 +88,8 @@ class _Worker:
         if (lower > upper).any():
             return found
         self.lp.bounds(lower, upper)
+        if node.basis is not None and node.basis is not self.last:
+            self.lp.resume(node.basis)
         answer = self._cut(found, cutoff, first)
         if answer is None:
             return found
@@ -98,6 +103,7 @@ class _Worker:
         fractional = np.flatnonzero((x > 1e-6) & (x < 1 - 1e-6))
         if len(fractional) == 0:
             raise RuntimeError("the separator refuses an integral point without giving a new row")
+        found.basis = self.last = self.lp.basis()
         branch = self._branch(found, x, value, fractional, cutoff, gains)
         if branch is not None:
             j, down, up = branch
@@ -231,10 +237,10 @@ class _Tree:
             value, reduced = self.root
             self.closed = self.closed | (value + np.maximum(reduced, 0.0) > self.cutoff)
 
-    def push(self, bound: float, zero: IntArray, one: IntArray) -> None:
+    def push(self, bound: float, zero: IntArray, one: IntArray, basis: Basis | None = None) -> None:
         if bound <= self.cutoff:
             self.made += 1
-            heapq.heappush(self.open, _Node(bound, -self.made, zero, one))
+            heapq.heappush(self.open, _Node(bound, -self.made, zero, one, basis))
 
     def run(self) -> bool:
         """Work until the tree is empty (True) or the stop says so."""
@@ -302,7 +308,7 @@ class _Tree:
             self.root = found.root
             self._close()
         for child in found.children:
-            self.push(*child)
+            self.push(*child, found.basis)
         if self.program.repair is not None:
             self._mend(self.program.repair, found.x, threads)
 

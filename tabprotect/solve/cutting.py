@@ -7,6 +7,7 @@ outside are priced before a bound is believed, so the bound is one of the full p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class Row:
     rhs: float
     kind: str = ""
 
-    @property
+    @cached_property
     def key(self) -> bytes:
         """Equal rows have equal keys, whatever their scale."""
         scale = float(np.abs(self.values).max(initial=0.0)) or 1.0

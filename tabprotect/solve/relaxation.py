@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -42,7 +45,6 @@ class RowPool:
     def __init__(self, k: int) -> None:
         self.k = k
         self.rows: list[Row] = []
-        self.keys: list[bytes] = []
         self._known: set[bytes] = set()
         self._matrix = sp.csr_array((0, k))
         self._rhs: FloatArray = np.zeros(0)
@@ -50,11 +52,9 @@ class RowPool:
     def add(self, rows: list[Row]) -> None:
         """Keep what is new."""
         for row in rows:
-            key = row.key
-            if key not in self._known:
-                self._known.add(key)
+            if row.key not in self._known:
+                self._known.add(row.key)
                 self.rows.append(row)
-                self.keys.append(key)
 
     def settle(self) -> None:
         """Put rows that wait where `violated` looks; between two calls it may be asked by several threads."""
@@ -75,6 +75,14 @@ class RowPool:
         return np.flatnonzero(slack < -VIOLATED * np.maximum(1.0, np.abs(self._rhs)))
 
 
+@dataclass(frozen=True)
+class Basis:
+    """Where a program can go on: the status of its columns, and the rows that are tight; all others are slack."""
+
+    columns: list[Any]
+    rows: list[Row]
+
+
 class Relaxation:
     """One thread's linear program: min cost·x over the rows that matter now, with bounds that change from node to node."""
 
@@ -89,7 +97,7 @@ class Relaxation:
         empty = np.zeros(0, np.int32)
         self.h.addCols(self.k, cost, np.zeros(self.k), np.ones(self.k), 0, empty, empty, np.zeros(0))
         self.lower, self.upper = np.zeros(self.k), np.ones(self.k)
-        self.inside: list[bytes] = []
+        self.inside: list[Row] = []
         self.idle = np.zeros(0, np.int64)
         self._has: set[bytes] = set()
         self.add(rows)
@@ -98,12 +106,11 @@ class Relaxation:
         """Insert rows that are not inside; how many."""
         fresh = []
         for row in rows:
-            key = row.key
-            if key not in self._has:
-                self._has.add(key)
-                self.inside.append(key)
+            if row.key not in self._has:
+                self._has.add(row.key)
                 fresh.append(row)
         if fresh:
+            self.inside += fresh
             starts = np.concatenate([[0], np.cumsum([len(r.columns) for r in fresh])])
             self.h.addRows(
                 len(fresh), np.array([r.rhs for r in fresh]), np.full(len(fresh), np.inf), int(starts[-1]),
@@ -116,7 +123,7 @@ class Relaxation:
     def recall(self, x: FloatArray) -> int:
         """Bring back rows of the pool that x violates."""
         pool = self.pool
-        return self.add([pool.rows[i] for i in pool.violated(x) if pool.keys[i] not in self._has])
+        return self.add([pool.rows[i] for i in pool.violated(x)])
 
     def tidy(self, limit: int = 6) -> None:
         """Leave out rows that have been slack for long."""
@@ -124,10 +131,27 @@ class Relaxation:
         if len(out) <= 20:
             return
         self.h.deleteRows(len(out), out.astype(np.int32))
-        self._has.difference_update(self.inside[i] for i in out)
+        self._has.difference_update(self.inside[i].key for i in out)
         keep = self.idle <= limit
-        self.inside = [key for key, stays in zip(self.inside, keep, strict=True) if stays]
+        self.inside = [row for row, stays in zip(self.inside, keep, strict=True) if stays]
         self.idle = self.idle[keep]
+
+    def basis(self) -> Basis:
+        """Where the last solve ended."""
+        found = self.h.getBasis()
+        basic = self.kind.HighsBasisStatus.kBasic
+        tight = [row for row, status in zip(self.inside, found.row_status, strict=True) if status != basic]
+        return Basis(found.col_status, tight)
+
+    def resume(self, basis: Basis) -> None:
+        """Go on from a basis, whatever rows have come and gone since."""
+        self.add(basis.rows)
+        status, tight = self.kind.HighsBasisStatus, {row.key for row in basis.rows}
+        warm = self.kind.HighsBasis()
+        warm.valid = True
+        warm.col_status = basis.columns
+        warm.row_status = [status.kLower if row.key in tight else status.kBasic for row in self.inside]
+        self.h.setBasis(warm)
 
     def bounds(self, lower: FloatArray, upper: FloatArray) -> None:
         """Column bounds of the next solves."""
