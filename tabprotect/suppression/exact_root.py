@@ -23,13 +23,17 @@ from tabprotect.types import FloatArray
 
 @dataclass
 class Root:
-    """The relaxation at its best: bound, point, and everything a tree or a neighbourhood search can go on with."""
+    """The relaxation at its best, and everything a tree or a neighbourhood search can go on with.
+
+    ``value``, ``x`` and ``reduced`` belong to one linear program, so cells are fixed by them; ``bound`` is the best lower bound from wherever it came.
+    """
 
     problem: Reduced
     pool: Pool
     master: Master
     separator: Separator
     bound: float
+    value: float
     x: FloatArray
     reduced: FloatArray
     requirements: list[Requirement] = field(default_factory=list)
@@ -43,7 +47,7 @@ class Root:
     def fix(self, best: float) -> int:
         """Fix what no cheaper pattern can contain or lack; how many cells are still open."""
         step = 1.0 if self.problem.origin.integer_weights else 0.0
-        self.master.fix(*fixable(self.bound, self.reduced, self.x, best, step))
+        self.master.fix(*fixable(self.value, self.reduced, self.x, best, step))
         return int((~self.problem.free & ~self.master.fixed_out & ~self.master.fixed_in).sum())
 
 
@@ -57,7 +61,8 @@ def start_root(problem: Reduced) -> Root:
     """The relaxation with nothing but single relations."""
     requirements = sorted(problem.requirements, key=lambda r: (-r.level, r.cell, r.sense))
     x, reduced = problem.free.astype(float), np.zeros(problem.n)
-    root = Root(problem, Pool(), Master(problem), Separator(problem), problem.base, x, reduced, requirements)
+    base = problem.base
+    root = Root(problem, Pool(), Master(problem), Separator(problem), base, base, x, reduced, requirements)
     root.master.add(root.pool.add(line_cuts(problem)))
     return root
 
@@ -78,9 +83,9 @@ def cut_root(root: Root, state: Best, stop: Stop) -> Root:
         answer = master.solve(stop.left)
         if answer is None:
             break
-        value, root.x, root.reduced = answer
-        root.bound = max(root.bound, value)
-        history.append(value)
+        root.value, root.x, root.reduced = answer
+        root.bound = max(root.bound, root.value)
+        history.append(root.value)
         stop.tell("root", cost=state.cost, bound=root.lift(root.bound))
         if root.lift(root.bound) >= state.cost - 1e-9 * abs(state.cost) or stop.done:
             break

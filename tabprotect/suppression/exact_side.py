@@ -41,6 +41,7 @@ class Job:
     capped: bool
     finished: bool
     bound: float
+    value: float
     x: FloatArray
     reduced: FloatArray
     hidden: BoolArray
@@ -60,6 +61,7 @@ class Job:
             root.capped,
             root.finished,
             root.bound,
+            root.value,
             root.x,
             root.reduced,
             hidden,
@@ -75,16 +77,18 @@ class Job:
         master.fix(*self.fixed)
         pool.add(self.pool)
         root = Root(
-            self.problem, pool, master, Separator(self.problem), self.bound, self.x, self.reduced, self.requirements
-        )
+            self.problem, pool, master, Separator(self.problem),
+            self.bound, self.value, self.x, self.reduced, self.requirements,
+        )  # fmt: skip
         root.capped, root.finished = self.capped, self.finished
         return root
 
 
 @dataclass(frozen=True)
 class Guide:
-    """Point and reduced costs of the relaxation, its bound, and short cuts once it is at its best."""
+    """Value, point and reduced costs of the relaxation, the best bound, and short cuts once it is at its best."""
 
+    value: float
     x: FloatArray
     reduced: FloatArray
     bound: float
@@ -92,7 +96,7 @@ class Guide:
 
     @classmethod
     def of(cls, root: Root) -> Guide:
-        return cls(root.x, root.reduced, root.bound, useful(root.pool.cuts) if root.finished else [])
+        return cls(root.value, root.x, root.reduced, root.bound, useful(root.pool.cuts) if root.finished else [])
 
 
 @dataclass(frozen=True)
@@ -228,7 +232,7 @@ class Beside:
     def closed(self, guide: Guide) -> BoolArray:
         """Cells that no pattern cheaper than the best one contains."""
         step = 1.0 if self.root.problem.origin.integer_weights else 0.0
-        return fixable(guide.bound, guide.reduced, guide.x, self.cost, step)[0]
+        return fixable(guide.value, guide.reduced, guide.x, self.cost, step)[0]
 
     def _tell(self, news: Progress) -> None:
         assert self._outer.listener is not None
