@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from tabprotect.solve.work import run
 from tabprotect.types import FloatArray, IntArray
 
 INFINITY = float("inf")
@@ -106,7 +107,7 @@ class PersistentLP:
             h.setOptionValue(name, value)
         # HiGHS compares the limit with its own clock, which runs on from call to call
         h.setOptionValue("time_limit", h.getRunTime() + time_limit if time_limit < INFINITY else INFINITY)
-        h.run()
+        run(h)
         return self._answer()
 
     def solve_fresh(
@@ -188,7 +189,7 @@ class Pusher(PersistentLP):
         self._last = column
         h.changeColsBounds(self.n, self._all, lower, upper)
         h.setOptionValue("time_limit", h.getRunTime() + time_limit if time_limit < INFINITY else INFINITY)
-        h.run()
+        run(h)
         if h.getModelStatus() != self._kind.HighsModelStatus.kOptimal:
             self.clear_basis()
             return None

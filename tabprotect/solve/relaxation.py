@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.solve.cutting import Row
+from tabprotect.solve.work import run
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 LATEST = 100
@@ -166,7 +167,7 @@ class Relaxation:
         h.setOptionValue("objective_bound", cutoff)
         h.setOptionValue("simplex_iteration_limit", 2**31 - 1 if steps is None else steps)
         h.setOptionValue("time_limit", h.getRunTime() + time_limit if np.isfinite(time_limit) else float("inf"))
-        h.run()
+        run(h)
         found = h.getModelStatus()
         if found == status.kInfeasible or found == status.kObjectiveBound:
             return "cutoff", float("inf")

@@ -8,7 +8,7 @@ heuristic's pattern comes first, so that at any moment there is something safe t
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,12 +30,23 @@ QUICK = 1500
 """Up to so many cells the relaxation is tried before anything else: on easy tables it is the answer."""
 SMALL = 600
 """Up to so many cells a tree is likely to be finished."""
-SHORT = 2.0
-"""Seconds for the tree in this process before another one is started."""
+FEW = 150
+"""Nodes of the first tree, before better patterns are looked for."""
 PATIENCE = 10
 """Patterns without gain before another way of finding them is tried beside the tree."""
 QUIET = 2
 """Such rounds without gain before patterns and a second thread of the own tree take turns."""
+UNION = 500
+"""Nodes of the tree over a union of patterns."""
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Which tree, in how many threads, and how many nodes it may have."""
+
+    kind: str
+    threads: int = 1
+    most: int | None = None
 
 
 def solve(
@@ -46,11 +57,13 @@ def solve(
     tree: str = "auto",
     merging: bool = True,
     threads: int | None = None,
+    most: int | None = None,
 ) -> Pattern:
     """The cheapest safe pattern, or the best found within the limit with a lower bound; raises `Infeasible` if there is none.
 
     ``start`` is a safe pattern to begin with; ``tree`` is "own", "scip", "highs" or "auto" (SCIP where it is installed and the faster one); ``merging`` looks for better
-    patterns by combining good ones. With a second core (``threads`` other than 1) the tree grows in a process of its own beside them.
+    patterns by combining good ones; ``most`` limits the nodes of the own tree and SCIP's. With a second core the tree grows in a process of its own beside the patterns, and what
+    comes first depends on the clock; with a number of ``threads`` one comes after the other in this process, and every run is the same as long as the limit ends no part of it.
 
     >>> from tabprotect.table.examples import d272
     >>> t = d272()
@@ -67,10 +80,11 @@ def solve(
     bound, proved = reduced.base, state.cost <= reduced.base
     info: dict[str, object] = {"cells": reduced.n, "relations": reduced.matrix.shape[0]}
     if not proved and not stop.done:
-        if merging and tree == "auto" and threads != 1 and cores() > 1:
-            bound, proved, state = _side_by_side(reduced, state, stop, seed, tree, info)
+        if merging and tree == "auto" and threads is None and cores() > 1:
+            bound, proved, state = _side_by_side(reduced, state, stop, seed, info)
         else:
-            bound, proved, state = _search(reduced, state, stop, seed, tree, merging, info)
+            how = _Tree(tree, threads or 1, most)
+            bound, proved, state = _search(reduced, state, stop, seed, how, merging, info)
     if proved:
         bound = state.cost
     return state.pattern(bound=min(bound, state.cost), optimal=proved, method="exact", **info)
@@ -85,7 +99,7 @@ def _start(problem: Reduced, stop: Stop, seed: int, start: Pattern | None) -> Wi
 
 
 def _search(
-    problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, merging: bool, info: dict[str, object]
+    problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: _Tree, merging: bool, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
     """Everything in one process: root, better patterns, root again with cells fixed, tree."""
     if heuristic_start.slow(state, stop):
@@ -93,11 +107,11 @@ def _search(
         bounds = cut_root(start_root(problem), state, stop.part(0.9))
         return bounds.lift(bounds.bound), _closed(bounds, state), state
     root = start_root(problem)
-    if problem.n <= QUICK and cut_root(root, state, stop.part(0.05)).finished:
-        state = _rounded(root, state)
-        if stop.enough(state.cost, root.lift(root.bound)):
-            return root.lift(root.bound), _closed(root, state), state
-    state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
+    bound, proved, state = _quick(root, state, stop, seed, tree, info)
+    if proved or stop.enough(state.cost, bound):
+        return bound, proved, state
+    if not root.finished:
+        state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
     if not merging:
         improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     cut_short = False
@@ -105,11 +119,11 @@ def _search(
         part = stop.part(0.3)
         cut_root(root, state, part)
         cut_short = not root.finished and part.done
-    info["root"] = root.bound
+    info["root"] = root.value
     if stop.enough(state.cost, root.lift(root.bound)):
         return root.lift(root.bound), _closed(root, state), state
     if merging:
-        again = functools.partial(solve, tree=tree, merging=False)
+        again = functools.partial(solve, tree=tree.kind, merging=False, most=UNION)
         share, patience = _patience(problem.n)
         bound = root.lift(root.bound)
         state = search_core(state, root.x, root.reduced, again, stop.part(share), seed, bound, patience)
@@ -127,17 +141,36 @@ def _search(
     return _tree(root, state, stop, seed, tree, info)
 
 
+def _quick(
+    root: Root, state: Witnessed, stop: Stop, seed: int, tree: _Tree, info: dict[str, object]
+) -> tuple[float, bool, Witnessed]:
+    """What the relaxation or a small tree settles on a table that is not large, before anything else is begun."""
+    if root.problem.n > QUICK or not cut_root(root, state, stop.part(0.05)).finished:
+        return root.lift(root.bound), _closed(root, state), state
+    info["root"] = root.value
+    state = _rounded(root, state)
+    if stop.enough(state.cost, root.lift(root.bound)):
+        return root.lift(root.bound), _closed(root, state), state
+    state = heuristic_start.restart(root.problem, state, stop.part(0.1), seed, tries=6)
+    few = replace(tree, most=FEW if tree.most is None else min(FEW, tree.most))
+    bound, proved, state = _tree(root, state, stop.part(0.05), seed, few, info)
+    root.bound = max(root.bound, bound)
+    info["open"] = root.fix(state.cost)
+    return bound, proved, state
+
+
 def _tree(
-    root: Root, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
+    root: Root, state: Witnessed, stop: Stop, seed: int, tree: _Tree, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
     """The tree in this process, with neighbourhood search between its nodes."""
-    if tree == "highs":
+    if tree.kind == "highs":
         return _settled(root, state, *exact_highs.run(root, state, stop))
     between = Neighbourhoods(root, state, stop, seed + 1)
-    if tree == "scip" or (tree == "auto" and exact_scip.suits(root.problem)):
-        grown = exact_scip.grow(root, state.hidden, stop, seed, between)
+    if tree.kind == "scip" or (tree.kind == "auto" and exact_scip.suits(root.problem)):
+        grown = exact_scip.grow(root, state.hidden, stop, seed, between, most=tree.most)
     else:
-        grown = grow(root, state.hidden, replace(stop, listener=None), seed, between)
+        quiet = replace(stop, listener=None)
+        grown = grow(root, state.hidden, quiet, seed, between, threads=tree.threads, most=tree.most)
     info["nodes"] = grown.nodes
     return _settled(root, state, grown.bound, grown.finished, grown.hidden)
 
@@ -158,21 +191,15 @@ def _settled(
 
 
 def _side_by_side(
-    problem: Reduced, state: Witnessed, stop: Stop, seed: int, tree: str, info: dict[str, object]
+    problem: Reduced, state: Witnessed, stop: Stop, seed: int, info: dict[str, object]
 ) -> tuple[float, bool, Witnessed]:
     """Bounds in another process, better patterns in this one, until they meet; what is small is tried here first."""
     root = start_root(problem)
-    if problem.n <= QUICK and cut_root(root, state, stop.part(0.05)).finished:
-        state = _rounded(root, state)
-        if not stop.enough(state.cost, root.lift(root.bound)):
-            state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
-            short = stop.part(min(0.05, SHORT / max(stop.left, SHORT)))
-            root.bound, _, state = _tree(root, state, short, seed, tree, info)
-        if stop.enough(state.cost, root.lift(root.bound)):
-            return root.lift(root.bound), _closed(root, state), state
-        info["open"] = root.fix(state.cost)
+    bound, proved, state = _quick(root, state, stop, seed, _Tree("auto"), info)
+    if proved or stop.enough(state.cost, bound):
+        return bound, proved, state
     with exact_side.Beside(root, state.hidden, stop, seed) as side:
-        state = _patterns(state, side, seed, tree)
+        state = _patterns(state, side, seed)
         side.offer(state.hidden)
         while not side.stop.done:  # no better pattern is looked for any more, but the bounds may still rise
             side.over.wait(0.1)
@@ -183,10 +210,10 @@ def _side_by_side(
         return answer
     root.bound = max(root.bound, news.bound)  # the other process has gone before its time
     cut_root(root, answer[2], stop.part(0.3))
-    return _tree(root, answer[2], stop, seed, tree, info)
+    return _tree(root, answer[2], stop, seed, _Tree("auto"), info)
 
 
-def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -> Witnessed:
+def _patterns(state: Witnessed, side: exact_side.Beside, seed: int) -> Witnessed:
     """Better patterns while the bounds rise: other starts, then merging where the relaxation points, then neighbourhoods."""
     problem, stop = state.problem, side.stop
     if heuristic_start.slow(state, stop):
@@ -203,7 +230,7 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int, tree: str) -
         side.over.wait(0.05)
     if side.guide is None:
         return state
-    again = functools.partial(solve, tree=tree, merging=False)
+    again = functools.partial(solve, merging=False, most=UNION)
 
     def better(pattern: Pattern) -> None:
         side.offer(problem.contract(pattern.suppressed) | problem.free)
@@ -231,7 +258,7 @@ def _patience(n: int) -> tuple[float, int]:
 def _rounded(root: Root, state: Witnessed) -> Witnessed:
     """The relaxation's own pattern, where it is a whole one and cheaper: easy tables end here."""
     whole = np.abs(root.x - np.rint(root.x)).max(initial=0.0) < 1e-6
-    if not whole or root.bound >= state.cost:
+    if not whole or root.value >= state.cost:
         return state
     found = witnessed(root.problem, Pattern(root.problem.expand(root.x > 0.5), root.bound))
     return found if found is not None and found.cost < state.cost else state

@@ -37,9 +37,11 @@ def suits(problem: Reduced) -> bool:
     return available() and len(np.unique(relations)) > 1
 
 
-def grow(root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between) -> Grown:
-    """Branch over the cells that the root could not fix."""
+def grow(root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between, *, most: int | None = None) -> Grown:
+    """Branch over the cells that the root could not fix, in ``most`` nodes."""
     tree = Tree(root, hidden, stop, seed, between)
+    if most is not None:
+        tree.model.setParam("limits/nodes", most)
     bound, finished, found = tree.run()
     return Grown(bound, finished, found, int(tree.model.getNNodes()))
 

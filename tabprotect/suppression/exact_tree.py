@@ -10,6 +10,7 @@ import numpy as np
 from tabprotect.solve.branch import Program, branch_and_cut
 from tabprotect.solve.cutting import Row
 from tabprotect.solve.stop import Stop
+from tabprotect.solve.work import worked
 from tabprotect.suppression import heuristic_mip
 from tabprotect.suppression.cuts import Cut, Pool, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
@@ -93,8 +94,9 @@ def grow(
     *,
     threads: int = 1,
     busy: Callable[[], int] | None = None,
+    most: int | None = None,
 ) -> Grown:
-    """Branch over the cells that the root could not fix; ``busy`` says how many of the threads may work at the moment."""
+    """Branch over the cells that the root could not fix, in ``most`` nodes; ``busy`` says how many of the threads may work at the moment."""
     problem, master = root.problem, root.master
 
     def point(pattern: BoolArray) -> FloatArray:
@@ -119,6 +121,7 @@ def grow(
         busy=busy,
         news=news,
         offset=problem.base,
+        most=most,
     )
     answer = branch_and_cut(program, stop, solver="tree", seed=seed)
     found = (answer.x > 0.5) | problem.free
@@ -126,22 +129,22 @@ def grow(
 
 
 class Neighbourhoods:
-    """Neighbourhood search between the nodes: a share of the tree's own time that shrinks while nothing is found."""
+    """Neighbourhood search between the nodes: a share of the tree's own work that shrinks while nothing is found."""
 
     def __init__(self, root: Root, state: Witnessed, stop: Stop, seed: int) -> None:
         self.root, self.state, self.stop = root, state, stop
         self.finder = heuristic_mip.Search(state, root.x, stop, seed, closed=root.master.fixed_out)
-        self.share, self.spent, self.started, self.told = 0.2, 0.0, stop.seconds, state.cost
+        self.share, self.spent, self.started, self.told = 0.2, 0.0, worked(), state.cost
 
     def __call__(self, bound: float) -> BoolArray | None:
         cuts: list[Cut] | None = None
         while not self.stop.done:
-            start = self.stop.seconds
+            start = worked()
             if self.spent > self.share * (start - self.started - self.spent):
                 break
             cuts = heuristic_mip.useful(self.root.pool.cuts) if cuts is None else cuts
             gained = self.finder.once(cuts)
-            self.spent += self.stop.seconds - start
+            self.spent += worked() - start
             self.share = min(0.8, self.share * 1.5) if gained else max(0.05, self.share * 0.97)
         cost = self.state.cost
         self.stop.tell("tree", cost=cost, bound=self.root.lift(min(bound, cost)))

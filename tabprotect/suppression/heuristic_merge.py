@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from tabprotect.solve.stop import Stop
+from tabprotect.solve.work import worked
 from tabprotect.suppression.heuristic_combine import WIDE, combine, neighbours
 from tabprotect.suppression.heuristic_library import Library
 from tabprotect.suppression.heuristic_local import improve, reroute
@@ -27,7 +28,7 @@ from tabprotect.types import FloatArray
 
 Exact = Callable[[Problem, Stop, int, Pattern], Pattern]
 UNIONS = 0.25
-"""Share of the time for the exact method on unions of patterns."""
+"""Share of the work for the exact method on unions of patterns."""
 PATIENCE = (150, 30, 60)
 """Steps without gain before a descent ends, in turn: long ones find good patterns, short ones different ones."""
 DEARER = 1.5
@@ -106,19 +107,19 @@ class Merging:
     def run(self, bound: float, patience: int, better: Callable[[Pattern], None] | None = None) -> Witnessed:
         """Until the stop, the bound, or so many new patterns in a row that bring nothing.
 
-        A quarter of the time goes to unions for the exact method.
+        A quarter of the work goes to unions for the exact method.
         """
-        idle, began, spent = 0, self.stop.seconds, 0.0
+        idle, began, spent = 0, worked(), 0.0
         while idle < patience and not self._over(bound):
             before = self.best[0].cost
             new = self.descend()
             self._keep(new)
             self.combine(new)
             self.graft(TRIES)
-            start = self.stop.seconds
+            start = worked()
             if self.born >= BROOD and spent <= UNIONS * (start - began) and not self._over(bound):
                 self.merge()
-                spent += self.stop.seconds - start
+                spent += worked() - start
             gained = self.best[0].cost < before - 1e-9 * abs(before)
             idle = 0 if gained else idle + 1
             if gained:
@@ -250,8 +251,6 @@ class Merging:
         origin = self.problem.origin
         small = replace(origin, candidates=origin.candidates & self.problem.expand(union))
         part = replace(self.stop.part(0.15), listener=None)
-        if part.time_limit is None:
-            part = replace(part, time_limit=part.seconds + 60.0)
         found = self.exact(small, part, self.seed, self.best[0].pattern(bound=0.0))
         self.parents = min(KEPT, self.parents + 1) if found.optimal else max(2, self.parents - 1)
         if origin.cost(found.suppressed) >= self.best[0].cost * (1 - 1e-12):

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.solve.stop import Stop
+from tabprotect.solve.work import INTEGER, run, worked
 from tabprotect.suppression.cuts import Cut, row_arrays
 from tabprotect.suppression.heuristic_local import reroute
 from tabprotect.suppression.heuristic_state import Witnessed
@@ -20,6 +21,10 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 
 REACH = 3.0
 """Cells that are chosen anew are moved by at most so many levels: small factors make the model tight."""
+ENOUGH, MOST = 0.25, 1.0
+"""Work on one neighbourhood from which on the next is smaller, and after which it is given up."""
+NODES = 200
+"""Nodes of one integer program."""
 
 
 class Neighbourhood:
@@ -124,6 +129,7 @@ class _Model:
         for name, value in {"output_flag": False, "threads": 1, "random_seed": 0, "mip_heuristic_effort": 0.2}.items():
             h.setOptionValue(name, value)
         h.setOptionValue("time_limit", float(time_limit))
+        h.setOptionValue("mip_max_nodes", NODES)
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = n, full.shape[0]
         model.col_cost_ = np.concatenate([price, np.zeros(n - q)])
@@ -139,7 +145,7 @@ class _Model:
         h.passModel(model)
         index = np.arange(q, dtype=np.int32)
         h.setSolution(q, index, np.isin(hood.choice, hood.own).astype(float))
-        h.run()
+        run(h, INTEGER)
         info = h.getInfo()
         if info.primal_solution_status != 2 or info.objective_function_value > hood.before - step:
             return None
@@ -207,11 +213,10 @@ class Search:
         seed: int,
         *,
         closed: BoolArray | None = None,
-        each: float = 1.0,
     ) -> None:
         self.state, self.now = state, state.copy()
         self.guide = guide if closed is None else np.where(closed, -1.0, guide)
-        self.stop, self.each = stop, each
+        self.stop = stop
         self.rng = np.random.default_rng(seed)
         self.router = Router(state.problem)
         self.size, self.quiet, self.kicked = 6.0, 0, 0
@@ -220,12 +225,12 @@ class Search:
         """One neighbourhood; whether the best pattern became cheaper."""
         if self.quiet >= 12:
             self.disturb()
-        before, start = self.now.cost, self.stop.seconds
+        before, start = self.now.cost, worked()
         own = region(self.now, round(self.size), self.rng)
         if len(own):
-            step(self.now, own, cuts, self.guide, self.router, self.stop, self.rng, self.each)
-        took = self.stop.seconds - start
-        self.size = float(np.clip(self.size * (0.8 if took > 0.25 * self.each else 1.05), 2.0, 60.0))
+            step(self.now, own, cuts, self.guide, self.router, self.stop, self.rng)
+        took = worked() - start
+        self.size = float(np.clip(self.size * (0.8 if took > ENOUGH else 1.05), 2.0, 60.0))
         self.quiet = 0 if self.now.cost < before - 1e-9 * abs(before) else self.quiet + 1
         if self.now.cost >= self.state.cost - 1e-9 * abs(self.state.cost):
             return False
@@ -281,7 +286,6 @@ def step(
     router: Router,
     stop: Stop,
     rng: np.random.Generator,
-    each: float,
 ) -> None:
     """One neighbourhood: keep its answer if it is cheaper.
 
@@ -290,15 +294,15 @@ def step(
     """
     failing, found = dependents(state, own, router, stop)
     choice = choices(state, guide, failing, own, rng, 50)
-    limit = stop.seconds + min(each, stop.left)
+    most = worked() + MOST
     active: list[int] = list(rng.permutation(failing)[:3]) if failing else []
     cost = 1e-3 + state.price / max(1.0, float(state.price.max()))
     while not stop.done:
         new: dict[int, Move] = {}
         if active:
-            if stop.seconds >= limit:
+            if worked() >= most:
                 return
-            moves = Neighbourhood(state, active, own, choice).solve(cuts, limit - stop.seconds)
+            moves = Neighbourhood(state, active, own, choice).solve(cuts, stop.left)
             if moves is None:
                 return
             new = dict(zip(active, moves, strict=True))

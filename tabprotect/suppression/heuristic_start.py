@@ -16,6 +16,7 @@ import numpy as np
 
 from tabprotect.errors import Unsafe
 from tabprotect.solve.stop import Stop
+from tabprotect.solve.work import worked
 from tabprotect.suppression.heuristic_anneal import anneal
 from tabprotect.suppression.heuristic_group import GroupRouter, build
 from tabprotect.suppression.heuristic_local import reroute
@@ -144,10 +145,12 @@ def slow(state: Witnessed, stop: Stop) -> bool:
         return False
     router = Router(state.problem, np.flatnonzero(state.hidden))
     cost = 1e-3 + state.price / max(1.0, float(state.price.max()))
-    start = stop.seconds
+    if stop.time_limit is None:
+        return False
+    start = worked()
     for need in state.needs[:: max(1, len(state.needs) // 3)][:3]:
         router.route(need, cost, time_limit=min(5.0, stop.left))
-    return (stop.seconds - start) / 3 * len(state.needs) > 0.5 * stop.left
+    return (worked() - start) / 3 * len(state.needs) > 0.5 * stop.time_limit
 
 
 def regroup(problem: Reduced, state: Witnessed, stop: Stop, seed: int) -> Witnessed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tabprotect.solve.work import run
 from tabprotect.suppression.cuts import Cut, stack_rows
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.types import BoolArray, FloatArray, IntArray
@@ -47,7 +48,7 @@ class Master:
         """Bound (cost of the whole pattern), point over all cells and reduced costs; None at the limit or when infeasible."""
         h = self._h
         h.setOptionValue("time_limit", h.getRunTime() + time_limit if time_limit < float("inf") else float("inf"))
-        h.run()
+        run(h)
         if h.getModelStatus() != self._kind.HighsModelStatus.kOptimal:
             return None
         solution = h.getSolution()

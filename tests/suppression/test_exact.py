@@ -14,9 +14,9 @@ from tabprotect.bench.families import magnitude
 from tabprotect.errors import Infeasible
 from tabprotect.solve.side import Side
 from tabprotect.solve.stop import Progress, Stop
-from tabprotect.suppression import exact, exact_scip, exact_side, heuristic
+from tabprotect.suppression import exact, exact_scip, exact_side, heuristic, heuristic_start
 from tabprotect.suppression.cuts import Cut, Pool
-from tabprotect.suppression.exact_root import start_root
+from tabprotect.suppression.exact_root import cut_root, start_root
 from tabprotect.suppression.preprocess import reduce
 from tabprotect.suppression.problem import Pattern, Problem, Requirement
 from tabprotect.table.cube import cube_relations, fill_margins
@@ -273,6 +273,52 @@ def test_deterministic() -> None:
     assert (first.suppressed == second.suppressed).all()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_in_every_run_with_a_number_of_threads(monkeypatch: Any, threads: int) -> None:
+    """With merging, unions, neighbourhoods and the tree all taking part, and clocks that differ."""
+    monkeypatch.setattr(exact, "FEW", 2)
+    problem = Problem.from_table(magnitude(3, "5,5,5", mean=20))
+    first = exact.solve(problem, Stop(), seed=3, threads=threads)
+    slower = [0.0]
+
+    def clock() -> float:
+        slower[0] += 0.05
+        return slower[0]
+
+    monkeypatch.setattr("tabprotect.solve.stop.time.perf_counter", clock)
+    second = exact.solve(problem, Stop(), seed=3, threads=threads)
+    assert (first.suppressed == second.suppressed).all()
+    assert first.info["nodes"] == second.info["nodes"] > 2
+    assert first.optimal
+
+
+def test_cells_are_fixed_by_the_relaxation_whatever_bound_is_known() -> None:
+    """Reduced costs belong to the value of their own program: with a better bound from a tree they would fix too much."""
+    problem = reduce(Problem.from_table(magnitude(3, "5,5,5", mean=20)))
+    state = heuristic_start.construct(problem, Stop(), 0)
+    root = cut_root(start_root(problem), state, Stop())
+    assert root.value < state.cost
+    open_cells = root.fix(state.cost)
+    root.bound = state.cost - 1
+    assert root.fix(state.cost) == open_cells
+    again = exact_side.Job.of(root, state.hidden, Stop(60), 0).root()
+    assert again.fix(state.cost) == open_cells
+    assert exact_side.Guide.of(root).value == root.value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tree_before_the_two_processes_changes_no_optimum(monkeypatch: Any, seed: int) -> None:
+    problem = Problem.from_table(magnitude(seed, "4,4,5", mean=12))
+    alone = exact.solve(problem, Stop(120), threads=1, tree="own")
+    monkeypatch.setattr(exact, "cores", lambda: 2)
+    monkeypatch.setattr(exact, "FEW", 4)
+    both = exact.solve(problem, Stop(120))
+    check(problem, both)
+    assert alone.optimal
+    assert both.optimal
+    assert problem.cost(both.suppressed) == problem.cost(alone.suppressed)
+
+
 def test_known_cuts_farthest_from_the_point() -> None:
     rng = np.random.default_rng(4)
     pool, n = Pool(), 30
@@ -302,7 +348,7 @@ def cube_problem() -> Problem:
 def test_side_by_side_is_as_good_as_one_process(cube_problem: Problem, monkeypatch: Any, quick: int) -> None:
     monkeypatch.setattr(exact, "cores", lambda: 2)
     monkeypatch.setattr(exact, "QUICK", quick)
-    monkeypatch.setattr(exact, "SHORT", 0.0)
+    monkeypatch.setattr(exact, "FEW", 1)
     started = []
     monkeypatch.setattr(exact_side, "Side", lambda *given: started.append(given) or Side(*given))
     alone = exact.solve(cube_problem, Stop(120), threads=1)
