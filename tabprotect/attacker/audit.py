@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from tabprotect.attacker.certificate import FORMAT, Certificate
 from tabprotect.attacker.moves import Move, MoveChecker
-from tabprotect.attacker.ranges import Needs, Ranges, ranges
+from tabprotect.attacker.ranges import Needs, Ranges, grid_moves, ranges
 from tabprotect.linalg.exact import as_fraction
 from tabprotect.solve.stop import Stop
 from tabprotect.table.table import Table
@@ -120,6 +120,9 @@ def audit_pattern(
         found = ranges(relations, hidden, down, up, needs=left, stop=stop, executor=executor)
         for block in found.moves:
             ledger.add(checker.check_many(block, ledger.wants))
+    left = ledger.still_needed(len(hidden))
+    if left is not None and checker.ragged:
+        ledger.add(checker.check_many(grid_moves(relations, hidden, down, up, left), ledger.wants))
     kept, witness = _compact(ledger)
     missing = {c: ledger.missing(c) for c in sorted(ledger.open)} | visible
     return Audit(

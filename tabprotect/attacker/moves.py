@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from tabprotect.linalg.exact import as_fraction, decimals_of, integer_rows, rationalize, within
+from tabprotect.linalg.exact import as_fraction, decimals_of, has_decimals, integer_rows, on_grid, rationalize, within
 from tabprotect.types import BoolArray, FloatArray, IntArray
+
+GRIDS = (12, 9)
+"""Digits of the largest change of a move on a grid: as many as can be reckoned with where all entries follow from each other, and where some can be chosen."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class MoveChecker:
     """Turns floating-point moves into exact ones, or refuses: relations hold exactly, bounds hold, published cells stay.
 
     ``levels`` are the amounts that moves of some cells are likely to have; ``whole`` asks for whole-number moves (an attacker who knows that the cells are counts).
+    Where rooms and levels have more digits than whole numbers can be reckoned with, moves are looked for on a grid: rooms rounded inwards, levels outwards.
     """
 
     def __init__(
@@ -60,7 +64,9 @@ class MoveChecker:
             c: tuple(sign * level / part for level in some for part in (1, 2) for sign in (1, -1))
             for c, some in (levels or {}).items()
         }
-        self.unit = 1 if whole else 10 ** decimals_of(down[hidden], up[hidden], amounts)
+        numbers = down[hidden], up[hidden], amounts
+        decimals = 0 if whole else decimals_of(*numbers)
+        self.unit, self.ragged = 10**decimals, not (whole or has_decimals(decimals, *numbers))
         self._rooms: dict[int, tuple[Fraction | None, Fraction | None]] = {}
 
     def check_one(self, cells: Any, y: FloatArray) -> Move | None:
@@ -75,7 +81,11 @@ class MoveChecker:
         low = [None if down is None else -down for down, _ in rooms]
         high = [up for _, up in rooms]
         likely = {k: self._likely[c] for k, c in enumerate(cells.tolist()) if c in self._likely}
-        exact = rationalize(sub, y, low, high, unit=self.unit, whole=self.whole, likely=likely)
+        exact = None
+        for digits in GRIDS if self.ragged else ():
+            exact = exact or _on_grid(sub, y, low, high, likely, digits)
+        if exact is None:
+            exact = rationalize(sub, y, low, high, unit=self.unit, whole=self.whole, likely=likely)
         if exact is None:
             return None
         nums, den = exact
@@ -107,7 +117,7 @@ class MoveChecker:
         near = np.abs(scaled - nums) <= np.clip(3e-8 * np.abs(scaled), 1e-6, 0.1)
         small = np.abs(nums) < 2**52
         owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        plain = _all_by(owner, near & small, rows.shape[0])
+        plain = _all_by(owner, near & small & (not self.ragged), rows.shape[0])
         nums = np.where(near & small, nums, 0).astype(np.int64)
         integer = sp.csr_array((nums, rows.indices, rows.indptr), shape=rows.shape)
         residual = sp.csr_array(integer @ self.relations.T.astype(np.int64))
@@ -140,6 +150,25 @@ class MoveChecker:
                 whole = np.where(close & (np.abs(units) < 2**52), nearest, np.floor(units * (1 - 1e-15)))
                 rooms.append(whole)
         return rooms[0], rooms[1]
+
+
+def _on_grid(
+    matrix: Any,
+    y: FloatArray,
+    low: list[Fraction | None],
+    high: list[Fraction | None],
+    likely: dict[int, tuple[Fraction, ...]],
+    digits: int,
+) -> tuple[list[int], int] | None:
+    """An exact move near y whose largest change has so many digits, inside the rooms, of at least the likely amounts."""
+    unit = 10 ** max(0, digits - 1 - int(np.floor(np.log10(np.abs(y).max()))))
+    low = [None if f is None else on_grid(f, unit) for f in low]
+    high = [None if f is None else on_grid(f, unit) for f in high]
+    likely = {k: tuple(on_grid(f, unit, up=True) for f in some) for k, some in likely.items()}
+    y = y.copy()
+    for k, some in likely.items():
+        y[k] = next((float(f) for f in some if abs(y[k] - float(f)) <= 1e-7 * abs(y[k])), y[k])
+    return rationalize(matrix, y, low, high, unit=unit, likely=likely)
 
 
 def _all_by(owner: Any, flags: Any, n: int) -> BoolArray:

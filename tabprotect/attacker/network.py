@@ -99,6 +99,23 @@ def network_bounds(
     return NetworkBounds(found[:, 0] / scale, found[:, 1] / scale, moves, of)
 
 
+def grid_witnesses(
+    network: Network, down: FloatArray, up: FloatArray, target: int, need_down: float, need_up: float
+) -> Any:
+    """Moves (moves × arcs) of one target by its needs where rooms have too many digits for exact flows.
+
+    Rooms are rounded inwards to a grid of which the need has twelve digits, the needs outwards; flows on the grid are exact.
+    """
+    most = max(need_down, need_up)
+    if most <= 0.0:
+        return sp.csr_array((0, network.n_arcs))
+    scale = 10.0 ** (11 - int(np.floor(np.log10(most))))
+    low, high = (np.floor(np.nextafter(np.minimum(room, 2.0 * most) * scale, 0.0)) for room in (down, up))
+    need = [[float(np.ceil(np.nextafter(x * scale, np.inf)))] if x > 0 else [0.0] for x in (need_down, need_up)]
+    found = network_bounds(network, low, high, [target], need_down=need[0], need_up=need[1], witnesses=True)
+    return sp.csr_array(found.witnesses / scale)
+
+
 def unit_scale(*rooms: FloatArray) -> float:
     """A power of ten that makes all finite rooms integers below 2**50, or 1 if there is none."""
     finite = np.concatenate([r[np.isfinite(r)] for r in rooms])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.attacker.bounds import ComponentLP
-from tabprotect.attacker.network import network_bounds
+from tabprotect.attacker.network import grid_witnesses, network_bounds
 from tabprotect.attacker.system import Component, components
 from tabprotect.solve.stop import Stop
 from tabprotect.table.graph import network_of
@@ -113,6 +113,22 @@ def _single_moves(c: Component, needs: Needs | None) -> Any:
     up = np.minimum(c.up, np.maximum(needs.up, needs.width))
     down = np.minimum(c.down, np.maximum(needs.down, needs.width))
     return sp.csr_array(sp.vstack([sp.diags_array(up), sp.diags_array(-down)]))
+
+
+def grid_moves(relations: Any, hidden: BoolArray, down: FloatArray, up: FloatArray, needs: Needs) -> Any:
+    """Moves on grids (moves × cells) towards the needs of network components; see `grid_witnesses`."""
+    blocks = [sp.csr_array((0, len(hidden)))]
+    for c in components(relations, hidden, down, up):
+        own = needs.at(c.cells)
+        flow = network_of(c.matrix) if c.matrix.shape[0] and own.any.any() else None
+        if flow is None:
+            continue
+        for target in np.flatnonzero(own.any):
+            need_down, need_up = (float(max(x[target], own.width[target])) for x in (own.down, own.up))
+            moves = grid_witnesses(flow, c.down, c.up, int(target), need_down, need_up)
+            shape = (moves.shape[0], len(hidden))
+            blocks.append(sp.csr_array((moves.data, c.cells[moves.indices], moves.indptr), shape=shape))
+    return sp.csr_array(sp.vstack(blocks))
 
 
 def _by_flow(c: Component, flow: Any, needs: Needs | None, stop: Stop) -> tuple[FloatArray, FloatArray, BoolArray, Any]:

@@ -32,13 +32,29 @@ def decimals_of(*arrays: Any, most: int = 9) -> int:
     >>> decimals_of([1.25, 3.0], [0.5])
     2
     """
+    return next((d for d in range(most) if has_decimals(d, *arrays)), most)
+
+
+def has_decimals(d: int, *arrays: Any) -> bool:
+    """Whether so many decimals write all finite numbers, but for rounding errors.
+
+    >>> has_decimals(2, [1.25, 3.0]), has_decimals(9, [1 / 3, 4e4 / 3])
+    (True, False)
+    """
     numbers = np.concatenate([np.asarray(a, float).ravel() for a in arrays]) if arrays else np.zeros(0)
-    numbers = numbers[np.isfinite(numbers)]
-    for d in range(most):
-        scaled = numbers * 10.0**d
-        if np.all(np.abs(scaled - np.rint(scaled)) <= 1e-9 * np.maximum(1.0, np.abs(scaled))):
-            return d
-    return most
+    scaled = numbers[np.isfinite(numbers)] * 10.0**d
+    return bool(np.all(np.abs(scaled - np.rint(scaled)) <= np.clip(1e-12 * np.abs(scaled), 1e-9, 0.02)))
+
+
+def on_grid(x: Fraction, unit: int, *, up: bool = False) -> Fraction:
+    """The nearest multiple of 1/unit that is not farther from zero (``up``: not nearer to it).
+
+    >>> on_grid(Fraction(-1, 3), 10), on_grid(Fraction(1, 3), 10, up=True)
+    (Fraction(-3, 10), Fraction(2, 5))
+    """
+    size = abs(x.numerator) * unit
+    whole = -(-size // x.denominator) if up else size // x.denominator
+    return Fraction(whole if x >= 0 else -whole, unit)
 
 
 def integer_rows(matrix: Any) -> Any:

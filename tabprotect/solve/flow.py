@@ -211,10 +211,12 @@ def max_flow(graph, residual, s, t, skip, limit, work):
             u = s
             while True:
                 if u == t:
-                    amount = limit - flow
+                    rest = limit - flow
+                    amount = rest
                     for i in range(depth):
                         amount = min(amount, residual[path[i]])
-                    flow += amount
+                    # flow + (limit - flow) may fall short of the limit by a rounding error, with no arc full to go on from
+                    flow = limit if amount == rest else flow + amount
                     if amount == np.inf:
                         break
                     back = depth

@@ -362,7 +362,8 @@ def route(problem, state, r, upward, target, budget, rho, seed):
         length = cheapest_path(problem, state, s, t, p, target - flow, rho, seed)
         if length < 0:
             break
-        amount = target - flow
+        rest = target - flow
+        amount = rest
         for i in range(length):
             h = state.chain[i]
             amount = min(amount, state.residual[h])
@@ -373,7 +374,7 @@ def route(problem, state, r, upward, target, budget, rho, seed):
             break
         for i in range(length):
             n_touched = push(state.residual, state.chain[i], amount, state.work.touched, state.work.flag, n_touched)
-        flow += amount
+        flow = target if amount == rest else flow + amount
     add_support(problem, state, r, n_touched)
     undo(state.residual, problem.capacity, state.work, n_touched)
     return flow, spent

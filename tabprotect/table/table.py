@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -398,11 +399,17 @@ class Table:
 
 
 def _twelve_digits(x: FloatArray) -> FloatArray:
-    """Numbers rounded to twelve significant digits."""
+    """Numbers cut to twelve significant digits, unless the nearest such number is as near as rounding errors are."""
     whole = x == np.rint(x)
     if whole.all():
         return x
-    return np.array([v if w else float(f"{v:.12g}") for v, w in zip(x.tolist(), whole, strict=True)])
+    context = decimal.Context(prec=12, rounding=decimal.ROUND_DOWN)
+
+    def cut(v: float) -> float:
+        nearest = float(f"{v:.12g}")
+        return nearest if nearest <= v or nearest - v < 1e-15 * abs(v) else float(context.create_decimal(repr(v)))
+
+    return np.array([v if w else cut(v) for v, w in zip(x.tolist(), whole, strict=True)])
 
 
 def _default_lb(values: FloatArray) -> FloatArray:
