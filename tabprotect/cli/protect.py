@@ -46,7 +46,10 @@ def protect(
         float, typer.Option(help="Stop when the gap is proved to be at most this (0.05: five percent).")
     ] = 0.0,
     threads: Annotated[
-        int | None, typer.Option(help="1: all work in one process; by default a second core is used.")
+        int | None,
+        typer.Option(
+            help="All work in one process with so many threads, the same in every run; by default a second core is used."
+        ),
     ] = None,
     zeros: Annotated[bool, typer.Option(help="Allow zero cells as complements.")] = False,
     singletons: Annotated[bool, typer.Option(help="Protect against respondents who are alone in a cell.")] = False,

@@ -1,7 +1,7 @@
 """Diving: a feasible point of a covering program by rounding its relaxation up, a few columns at a time, with rows in between.
 
-Columns near one are fixed there, with the largest fractional one at least, and the program is solved again with what the separator finds. As
-rows ask for enough, never for little, rounding up always ends at a feasible point. Chance in what is fixed makes every dive a different one.
+Columns near one are fixed there, with the largest fractional one at least, and the program is solved again with what the separator finds.
+All ones is feasible, so every program on the way is, and the dive ends at a feasible point. Chance in what is fixed makes every dive a different one.
 
 Reference: T. Berthold, "Primal heuristics for mixed integer programs", diploma thesis, TU Berlin (2006), on fractional and guided diving.
 """
@@ -28,7 +28,7 @@ class Diver:
     """One warm program for many dives; rows that one of them needed are there for the next."""
 
     def __init__(self, program: Program, separate: Separate, seed: int) -> None:
-        self.program, self.separate = program, separate
+        self.separate = separate
         self.columns = Columns(program.allowed)
         rows = [self.columns.local(row) for row in program.rows]
         self.pool = RowPool(len(self.columns.outside))
@@ -62,7 +62,7 @@ class Diver:
             if integral and not new:
                 return None
             if not integral:
-                lower = np.where(y > min(near, 1 - 1e-6), 1.0, lower)
+                lower = np.where(y > near, 1.0, lower)
                 lower[int(np.argmax(np.where((y > 1e-6) & (lower < 1), y + noise, -1.0)))] = 1.0
         return None
 

@@ -23,6 +23,7 @@ UNITS = 400
 MOST_ITEMS = 80
 """Rows with more columns above zero are left alone."""
 PIVOTS = 400
+"""Steps of the simplex method before a row is given up."""
 
 
 def facets(rows: RowSet, x: FloatArray, *, least: float = 0.02) -> list[Row]:

@@ -32,7 +32,7 @@ UNIONS = 0.25
 PATIENCE = (150, 30, 60)
 """Steps without gain before a descent ends, in turn: long ones find good patterns, short ones different ones."""
 DEARER = 1.5
-"""How much dearer a step of a descent may be, in average costs of a need: cells of hierarchical tables are few and dear, and exchanging one takes a step or two upwards."""
+"""How much dearer a step of a descent may be, in average costs of a need."""
 GRAFTS = (4, 8, 14)
 """Known moves that are combined with the best pattern at a time, in turn."""
 TRIES = 100

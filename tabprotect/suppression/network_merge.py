@@ -21,7 +21,7 @@ from tabprotect.suppression.network_root import Root
 from tabprotect.types import BoolArray, FloatArray
 
 DEARER = 1.05
-"""A dive ends where its bound is so much above the best cost: local search does not make up for more."""
+"""A dive is given up where its bound is so much above the best cost."""
 QUIET, SHARE = 4, 0.5
 """Dives in a row at the root that may bring nothing; and dives in all as a share of open columns times gap: small trees do not wait for better patterns."""
 OFTEN, RARELY = 100, 1600
@@ -51,8 +51,8 @@ class Merging:
             while quiet < QUIET and number < most and not root.closed and not stop.done:
                 if not divers or root.lp.allowed.sum() < 0.7 * divers[0][0].program.allowed.sum():
                     divers = [self._diver(number + k) for k in range(threads)]
-                before, cost = root.cost, root.cost
-                waiting = [pool.submit(self._dive, *d, cost, number + k, stop) for k, d in enumerate(divers)]
+                before = root.cost
+                waiting = [pool.submit(self._dive, *d, before, number + k, stop) for k, d in enumerate(divers)]
                 number += threads
                 for answer in waiting:
                     self._keep(answer.result())

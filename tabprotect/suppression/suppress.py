@@ -56,7 +56,7 @@ def suppress(
     time_limit
         Seconds; the best safe pattern found by then is returned with its gap. Ctrl-C does the same at once. If no safe pattern was found, `Unsafe` is raised.
     seed
-        Same seed, same answer as long as it is not the time that ends the search or a part of it: on network tables with any given number of threads, on others with ``threads=1``.
+        Same seed and number of threads, same answer, as long as it is not the time that ends the search or a part of it.
     zeros
         Allow cells of value zero as complements.
     singletons
@@ -68,8 +68,8 @@ def suppress(
     gap
         Stop when the gap is proved to be at most this.
     threads
-        1 keeps all work in one thread of this process. Otherwise ``exact`` uses further cores where there are any: on network tables so many threads for the tree (all
-        cores, up to eight, where nothing is said), on others lower bounds in a process of their own beside the search for patterns.
+        A number keeps all work of ``exact`` in this process, with so many threads in its tree. Where nothing is said it uses the cores there are: on network tables up to eight threads
+        for the tree, on others lower bounds in a process of their own beside the search for patterns, which is faster, but what comes first depends on the clock.
     executor
         Where the parts of the audit run in parallel.
     progress
