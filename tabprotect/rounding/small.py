@@ -34,15 +34,17 @@ def small_grid(table: Table, base: FloatArray, *, exact: BoolArray, weights: Flo
     a, b = table.values, base
     moving = totals.leaf & (a > 0) & (a < b) & ~exact
     # steps of every total: those of its moving inner cells, around the place that would leave it unchanged
-    place = totals.add_up(np.where(moving, a / b, 0.0))
+    small = totals.add_up(np.where(moving, a, 0.0))
+    place = small / b
     most = np.rint(totals.add_up(moving.astype(float))).astype(np.int64)
     near = np.rint(place)
-    place = np.where(np.abs(place - near) <= 1e-9 * np.maximum(1.0, place), near, place)
+    whole = np.abs(place - near) <= 1e-9 * np.maximum(1.0, place)
+    place = np.where(whole, near, place)
     below = np.floor(place).astype(np.int64)
     is_total = ~totals.leaf
     low = np.where(is_total, -below, 0)
     high = np.where(is_total, most - below, moving.astype(np.int64))
-    origin = np.where(moving, 0.0, a - np.where(is_total, (place - below) * b, 0.0))
+    origin = np.where(moving, 0.0, a - np.where(is_total & ~whole, small - below * b, 0.0))  # in counts: no digit is lost
     target = np.where(is_total, place - below, np.where(moving, a / b, 0.0))
     stuck = exact & is_total & (target > 0)
     if stuck.any():
