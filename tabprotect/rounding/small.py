@@ -44,7 +44,9 @@ def small_grid(table: Table, base: FloatArray, *, exact: BoolArray, weights: Flo
     is_total = ~totals.leaf
     low = np.where(is_total, -below, 0)
     high = np.where(is_total, most - below, moving.astype(np.int64))
-    origin = np.where(moving, 0.0, a - np.where(is_total & ~whole, small - below * b, 0.0))  # in counts: no digit is lost
+    origin = np.where(
+        moving, 0.0, a - np.where(is_total & ~whole, small - below * b, 0.0)
+    )  # in counts: no digit is lost
     target = np.where(is_total, place - below, np.where(moving, a / b, 0.0))
     stuck = exact & is_total & (target > 0)
     if stuck.any():
