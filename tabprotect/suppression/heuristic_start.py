@@ -28,6 +28,8 @@ from tabprotect.types import IntArray
 
 MANY = 2500
 """Below so many cells needs are always routed one by one."""
+SLOW = 0.3
+"""Routing all needs once may take so much of the time limit; each is routed many times."""
 
 
 def construct(problem: Reduced, stop: Stop, seed: int, stages: int = 1, rounds: int = 0) -> Witnessed:
@@ -150,7 +152,7 @@ def slow(state: Witnessed, stop: Stop) -> bool:
     start = worked()
     for need in state.needs[:: max(1, len(state.needs) // 3)][:3]:
         router.route(need, cost, time_limit=min(5.0, stop.left))
-    return (worked() - start) / 3 * len(state.needs) > 0.5 * stop.time_limit
+    return (worked() - start) / 3 * len(state.needs) > SLOW * stop.time_limit
 
 
 def regroup(problem: Reduced, state: Witnessed, stop: Stop, seed: int) -> Witnessed:
