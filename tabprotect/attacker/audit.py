@@ -121,6 +121,11 @@ def audit_pattern(
         for block in found.moves:
             ledger.add(checker.check_many(block, ledger.wants))
     left = ledger.still_needed(len(hidden))
+    again = None if left is None or found is None else _reached(left, found)
+    if again is not None:  # by moves that could not be made exact: others may be
+        for block in ranges(relations, hidden, down, up, needs=again, stop=stop, executor=executor).moves:
+            ledger.add(checker.check_many(block, ledger.wants))
+    left = ledger.still_needed(len(hidden))
     if left is not None and checker.ragged:
         ledger.add(checker.check_many(grid_moves(relations, hidden, down, up, left), ledger.wants))
     kept, witness = _compact(ledger)
@@ -133,6 +138,14 @@ def audit_pattern(
         missing,
         found,
     )
+
+
+def _reached(needs: Needs, found: Ranges) -> Needs | None:
+    """The needs that are met as far as floating point can tell, or None."""
+    enough = 1 - 1e-9
+    met = (found.down >= needs.down * enough) & (found.up >= needs.up * enough)
+    met &= needs.any & (found.down + found.up >= needs.width * enough)
+    return Needs(*(np.where(met, a, 0.0) for a in (needs.down, needs.up, needs.width))) if met.any() else None
 
 
 def _compact(ledger: Ledger) -> tuple[list[Move], dict[int, tuple[int, int]]]:

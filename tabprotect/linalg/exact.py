@@ -94,7 +94,7 @@ def rationalize(
     >>> rationalize(sp.csr_array(np.array([[1, 1, -1]])), np.array([0.333333333, 0.666666667, 1.0]), [Fraction(0)] * 3, one)
     ([1, 2, 3], 3)
     """
-    for factor in (1,) if whole else _SMALL_DENOMINATORS:
+    for factor in (1,) if whole else (*_SMALL_DENOMINATORS, common_denominator(y * unit)):
         den = 1 if whole else unit * factor
         scaled = y * den
         if np.abs(scaled).max(initial=0.0) > 2**52:
@@ -106,6 +106,25 @@ def rationalize(
         if within(nums, den, low, high) and residual_is_zero(matrix, nums):
             return nums, den
     return None if whole else _refined(matrix, y, low, high, unit, likely or {})
+
+
+def common_denominator(y: FloatArray, most: int = 10**6) -> int:
+    """The number that makes all of y whole within rounding, by continued fractions; 1 where it would be larger than ``most``.
+
+    >>> common_denominator(np.array([0.3125, 1 / 3, 2.0]))
+    48
+    """
+    den = 1
+    while den <= most:
+        scaled = y * den
+        off = np.abs(scaled - np.rint(scaled))
+        if off.max(initial=0.0) <= 1e-6:
+            return den
+        worst = Fraction(float(scaled[int(off.argmax())])).limit_denominator(1000)
+        if worst.denominator == 1:
+            break
+        den *= worst.denominator
+    return 1
 
 
 def within(nums: list[int], den: int, low: list[Fraction | None], high: list[Fraction | None]) -> bool:
