@@ -16,7 +16,6 @@ from tabprotect.suppression.cuts import Cut, Pool, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
 from tabprotect.suppression.heuristic_state import Witnessed
 from tabprotect.suppression.separation import WHOLE, Separator
-from tabprotect.suppression.zero_half import ZeroHalf
 from tabprotect.types import BoolArray, FloatArray
 
 LONG = 150
@@ -25,8 +24,6 @@ AT_ONCE = 12
 """Requirements asked about at a node, in turn."""
 ENOUGH = 4
 """Cuts from their programs at a node."""
-FEW = 2
-"""With fewer of them, covers known so far are combined."""
 
 Between = Callable[[float], BoolArray | None]
 """Called between the nodes with the lower bound; may return a cheaper pattern."""
@@ -50,7 +47,6 @@ class Outsider:
         self.separator, self.stop, self.turn = separator, stop, 0
         self.pool = Pool()
         self.pool.add(root.pool.cuts)
-        self.covers = ZeroHalf(root.problem.n, (cut for cut in root.pool.cuts if len(cut.cells) <= LONG))
 
     def __call__(self, z: FloatArray, whole: bool, first: bool) -> list[Row]:
         x = np.where(self.problem.free, 1.0, z)
@@ -73,20 +69,14 @@ class Outsider:
         for k in range(min(n, AT_ONCE)):
             if self.stop.done or found >= ENOUGH:
                 break
-            need = (self.turn + k) % n
-            cut = self._cut(need, x, 1e-3)
-            if cut is not None:
+            r = self.requirements[(self.turn + k) % n]
+            cut, _ = self.separator.requirement(x, r, capped=True, least=1e-3, time_limit=max(self.stop.left, 0.5))
+            if cut is not None and len(cut.cells) <= LONG:
                 cuts.append(cut)
-                self.covers.add(cut, need)
                 found += 1
         self.turn = (self.turn + AT_ONCE) % n
         self.pool.add(cuts)
-        return cuts + self.pool.facets(x) + (self.covers.violated(x, self._cut) if found < FEW else [])
-
-    def _cut(self, need: int, x: FloatArray, least: float = -1.0) -> Cut | None:
-        r, left = self.requirements[need], max(self.stop.left, 0.5)
-        cut, _ = self.separator.requirement(x, r, capped=True, least=least, time_limit=left)
-        return cut if cut is not None and len(cut.cells) <= LONG else None
+        return cuts + self.pool.facets(x)
 
 
 def as_row(cut: Cut) -> Row:
