@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_text_shows_no_true_value_of_hidden_cells(results: tuple[tp.Table, dict[
     table, made = results
     text = repr(tp.compare(table, made))
     assert "ccs" in text
-    assert "748" not in text
+    assert not re.search(r"(?<![\d.])748(?!\d)", text)  # digits of a time may be the same
 
 
 def test_page_with_plot_and_table(results: tuple[tp.Table, dict[str, tp.Protected]], tmp_path: Path) -> None:
