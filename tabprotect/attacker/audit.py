@@ -125,7 +125,7 @@ def audit_pattern(
     if again is not None:  # by moves that could not be made exact: others may be
         for block in ranges(relations, hidden, down, up, needs=again, stop=stop, executor=executor).moves:
             ledger.add(checker.check_many(block, ledger.wants))
-    left = ledger.still_needed(len(hidden))
+        left = ledger.still_needed(len(hidden))
     if left is not None and checker.ragged:
         ledger.add(checker.check_many(grid_moves(relations, hidden, down, up, left), ledger.wants))
     kept, witness = _compact(ledger)

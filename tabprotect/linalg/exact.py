@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -94,7 +95,7 @@ def rationalize(
     >>> rationalize(sp.csr_array(np.array([[1, 1, -1]])), np.array([0.333333333, 0.666666667, 1.0]), [Fraction(0)] * 3, one)
     ([1, 2, 3], 3)
     """
-    for factor in (1,) if whole else (*_SMALL_DENOMINATORS, common_denominator(y * unit)):
+    for factor in (1,) if whole else _denominators(y * unit):
         den = 1 if whole else unit * factor
         scaled = y * den
         if np.abs(scaled).max(initial=0.0) > 2**52:
@@ -106,6 +107,12 @@ def rationalize(
         if within(nums, den, low, high) and residual_is_zero(matrix, nums):
             return nums, den
     return None if whole else _refined(matrix, y, low, high, unit, likely or {})
+
+
+def _denominators(y: FloatArray) -> Iterator[int]:
+    """Small ones first; the one that y itself shows is only looked for where none of them will do."""
+    yield from _SMALL_DENOMINATORS
+    yield common_denominator(y)
 
 
 def common_denominator(y: FloatArray, most: int = 10**6) -> int:

@@ -45,7 +45,7 @@ class Link:
         self._waiting.put(message)
 
     def close(self) -> None:
-        """Wait until everything is sent."""
+        """Wait until everything is sent, or the partner has gone."""
         self._waiting.put(_END)
         self._writer.join()
 
@@ -106,6 +106,7 @@ class Side:
     def __exit__(self, *error: object) -> None:
         self._process.kill()
         self._process.wait()
+        self._link.close()
         for stream in (self._process.stdin, self._process.stdout):
             try:
                 if stream is not None:

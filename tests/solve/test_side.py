@@ -104,3 +104,12 @@ def test_a_stop_with_an_event() -> None:
     other = outer.until(threading.Event())
     outer.cancel()
     assert other.done
+
+
+def test_no_thread_is_left_behind() -> None:
+    before = set(threading.enumerate())
+    for seconds in (20.0, 0.0):  # the partner has ended, or is killed while it starts
+        with Side("tabprotect.solve.side:echo", "x" * 10**6, lambda _: None) as side:
+            side.wait(seconds)
+        side.wait(20)
+    assert set(threading.enumerate()) <= before
