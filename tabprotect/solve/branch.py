@@ -31,7 +31,8 @@ class Program:
 
     The tree also takes ``known`` rows that need not be in the program from the start, separators for further threads (``beside``), how many
     threads may be ``busy`` now (all where it is None), ``news``, which is told the bound again and again and may answer with a better
-    feasible point, the ``offset`` between its costs and those that progress shows, and how many nodes it may have at ``most``.
+    feasible point, ``watch``, which is told the relaxation's point of every node, the ``offset`` between its costs and those that progress
+    shows, and how many nodes it may have at ``most``.
     """
 
     cost: FloatArray
@@ -46,6 +47,7 @@ class Program:
     beside: tuple[Separate, ...] = ()
     busy: Callable[[], int] | None = None
     news: Callable[[float], FloatArray | None] | None = None
+    watch: Callable[[FloatArray], None] | None = None
     offset: float = 0.0
     most: int | None = None
 

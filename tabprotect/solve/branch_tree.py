@@ -304,6 +304,8 @@ class _Tree:
             self.gains.gain[side, j] += gain
             self.gains.tried[side, j] += 1
         self.offer(found.feasible)
+        if found.x is not None and self.program.watch is not None:
+            self.program.watch(self.columns.full(found.x))
         if found.root is not None:
             self.root = found.root
             self._close()

@@ -84,7 +84,11 @@ class Side:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
+            env={
+                **os.environ,
+                "OPENBLAS_NUM_THREADS": "1",
+                "PYTHONPATH": path,
+            },  # matrix products must not take this process's core
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -8,7 +8,7 @@ part of the cells hidden anyway is taken off both sides and no coefficient needs
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,12 @@ LATEST = 50
 
 @dataclass(frozen=True)
 class Cut:
-    """Σ coefficients · z[cells] ≥ 1, or ≥ z[head] when there is a head."""
+    """Σ coefficients · z[cells] ≥ 1, or ≥ z[head] when there is a head; ``need`` is the requirement it comes from, if it is a single one."""
 
     cells: IntArray
     coefficients: FloatArray
     head: int = -1
+    need: Requirement | None = field(default=None, compare=False)
 
     @property
     def key(self) -> tuple[bytes, bytes, int]:
@@ -80,7 +81,8 @@ def requirement_cut(problem: Reduced, requirement: Requirement, duals: dict[int,
         delta = -(problem.by_cell @ pi)
         delta[requirement.cell] += sense
         total += reach(problem, delta)
-    return capacity_cut(problem, total, requirement.level)
+    cut = capacity_cut(problem, total, requirement.level)
+    return None if cut is None else replace(cut, need=requirement)
 
 
 def line_cuts(problem: Reduced) -> list[Cut]:
@@ -100,7 +102,7 @@ def line_cuts(problem: Reduced) -> list[Cut]:
                 total += reach(problem, sense * delta)
             cut = capacity_cut(problem, total, r.level)
             if cut is not None:
-                cuts.append(cut)
+                cuts.append(replace(cut, need=r))
     return cuts
 
 

@@ -126,7 +126,7 @@ def _search(
         again = functools.partial(solve, tree=tree.kind, merging=False, most=UNION)
         share, patience = _patience(problem.n)
         bound = root.lift(root.bound)
-        state = search_core(state, root.x, root.reduced, again, stop.part(share), seed, bound, patience)
+        state = search_core(state, lambda: root.x, root.reduced, again, stop.part(share), seed, bound, patience)
     info["open"] = root.fix(state.cost)
     finder = heuristic_mip.Search(state, root.x, stop.part(0.15), seed, closed=root.master.fixed_out)
     finder.run(heuristic_mip.useful(root.pool.cuts), bound=root.lift(root.bound), patience=15)
@@ -237,10 +237,11 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int) -> Witnessed
 
     fresh, quiet, patience = False, 0, PATIENCE if problem.n <= QUICK else 3 * PATIENCE  # large ones converge late
     while not stop.done:
-        guide, began, before = side.guide, stop.seconds, state.cost
-        x, reduced = guide.x, guide.reduced
-        state = search_core(state, x, reduced, again, stop, seed, side.bound, patience, better, fresh=fresh)
-        finder = heuristic_mip.Search(state, x, stop, seed, closed=side.closed(guide))
+        began, before = stop.seconds, state.cost
+        reduced = side.guide.reduced
+        state = search_core(state, side.likely, reduced, again, stop, seed, side.bound, patience, better, fresh=fresh)
+        guide = side.guide
+        finder = heuristic_mip.Search(state, guide.likely, stop, seed, closed=side.closed(guide))
         finder.run(guide.cuts, bound=side.bound, patience=PATIENCE)
         side.offer(state.hidden)
         seed, fresh = seed + 1, True

@@ -11,7 +11,7 @@ from tabprotect.errors import SolverUnavailable
 from tabprotect.solve.stop import Stop
 from tabprotect.suppression.cuts import Cut, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
-from tabprotect.suppression.exact_tree import Between, Grown
+from tabprotect.suppression.exact_tree import Between, Grown, Watch
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.separation import WHOLE
 from tabprotect.types import BoolArray, FloatArray
@@ -37,9 +37,18 @@ def suits(problem: Reduced) -> bool:
     return available() and len(np.unique(relations)) > 1
 
 
-def grow(root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between, *, most: int | None = None) -> Grown:
+def grow(
+    root: Root,
+    hidden: BoolArray,
+    stop: Stop,
+    seed: int,
+    between: Between,
+    *,
+    most: int | None = None,
+    watch: Watch | None = None,
+) -> Grown:
     """Branch over the cells that the root could not fix, in ``most`` nodes."""
-    tree = Tree(root, hidden, stop, seed, between)
+    tree = Tree(root, hidden, stop, seed, between, watch)
     if most is not None:
         tree.model.setParam("limits/nodes", most)
     bound, finished, found = tree.run()
@@ -49,10 +58,12 @@ def grow(root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between,
 class Tree:
     """The model in SCIP, the best pattern, and the callbacks between them.
 
-    ``between`` is called after each node and may return a cheaper pattern.
+    ``between`` is called after each node and may return a cheaper pattern, ``watch`` is told the relaxation's points.
     """
 
-    def __init__(self, root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between) -> None:
+    def __init__(
+        self, root: Root, hidden: BoolArray, stop: Stop, seed: int, between: Between, watch: Watch | None = None
+    ) -> None:
         try:
             pyscipopt: Any = import_module("pyscipopt")
         except ImportError as error:
@@ -60,7 +71,7 @@ class Tree:
                 "the tree search in SCIP needs PySCIPOpt: pip install 'tabprotect[scip]'"
             ) from error
         self.kind = pyscipopt
-        self.root, self.hidden, self.stop, self.between = root, hidden, stop, between
+        self.root, self.hidden, self.stop, self.between, self.watch = root, hidden, stop, between, watch
         self.problem = root.problem
         self.turn = 0
         self.model = pyscipopt.Model("suppression")
@@ -232,6 +243,8 @@ def _handler(tree: Tree) -> Any:
 
         def _cut(self, *, whole: bool) -> dict[str, Any]:
             x = tree.point()
+            if tree.watch is not None and not whole:
+                tree.watch(x)
             cuts = tree.separate(np.round(x) if whole else x, whole=whole)
             tree.root.pool.add(cuts)
             infeasible = [tree.row(cut) for cut in cuts]

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tabprotect.solve.side import Heard, Send, Side
 from tabprotect.solve.stop import Progress, Stop
 from tabprotect.suppression import exact_scip
@@ -27,6 +29,10 @@ ANEW = 0.6
 """The tree begins anew where so small a part of the cells is still open."""
 EVERY = 0.3
 """Seconds between two messages about the bound."""
+GUIDED = 2.0
+"""Seconds between two guides from the tree."""
+RECENT = 300
+"""Nodes whose points the mean is over, more or less."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +92,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Guide:
-    """Value, point and reduced costs of the relaxation, the best bound, and short cuts once it is at its best."""
+    """Value, point and reduced costs of the relaxation, the best bound, short cuts once it is at its best, and how likely each cell is hidden.
+
+    The mean of the tree's points tells good cells from others better than the root's point.
+    """
 
     value: float
     x: FloatArray
     reduced: FloatArray
     bound: float
     cuts: list[Cut]
+    likely: FloatArray
 
     @classmethod
-    def of(cls, root: Root) -> Guide:
-        return cls(root.value, root.x, root.reduced, root.bound, useful(root.pool.cuts) if root.finished else [])
+    def of(cls, root: Root, likely: FloatArray | None = None) -> Guide:
+        cuts = useful(root.pool.cuts) if root.finished else []
+        return cls(root.value, root.x, root.reduced, root.bound, cuts, root.x if likely is None else likely)
 
 
 @dataclass(frozen=True)
@@ -132,6 +143,7 @@ class _Bounds:
         self.stop = Stop(max(0.1, job.deadline - time.time()), job.gap, self._cutting)
         self.root = job.root()
         self.told, self.open, self.busy = 0.0, 0, 1
+        self.mean, self.points, self.guided = self.root.x, 0, 0.0
         self.anew = threading.Event()
         self.anew.set()
 
@@ -170,11 +182,19 @@ class _Bounds:
         """Between the nodes of the tree."""
         if self._due():
             self.send(News(max(self.root.bound, bound)))
+        if self.points and self.stop.seconds > self.guided + GUIDED:
+            self.guided = self.stop.seconds
+            self.send(Guide.of(self.root, np.where(self.problem.free, 1.0, self.mean)))
         if not self._take():
             return None
         if self.root.fix(self.cost) < ANEW * self.open:
             self.anew.set()
         return self.hidden
+
+    def _watch(self, x: FloatArray) -> None:
+        """The mean of the last points, of all of them at first."""
+        self.points += 1
+        self.mean = self.mean + (x - self.mean) / min(self.points, RECENT)
 
     def run(self) -> None:
         root, stop = self.root, self.stop
@@ -188,9 +208,18 @@ class _Bounds:
             self.open = root.fix(self.cost)
             part = replace(stop.until(self.anew), listener=None)
             if exact_scip.suits(self.problem):
-                tree = exact_scip.grow(root, self.hidden, part, self.seed, self._between)
+                tree = exact_scip.grow(root, self.hidden, part, self.seed, self._between, watch=self._watch)
             else:
-                tree = grow(root, self.hidden, part, self.seed, self._between, threads=2, busy=lambda: self.busy)
+                tree = grow(
+                    root,
+                    self.hidden,
+                    part,
+                    self.seed,
+                    self._between,
+                    threads=2,
+                    busy=lambda: self.busy,
+                    watch=self._watch,
+                )
             if self.problem.cost(tree.hidden) < self.cost:
                 self.hidden = tree.hidden
             bound, nodes, finished = max(bound, tree.bound), nodes + tree.nodes, tree.finished
@@ -228,6 +257,10 @@ class Beside:
         """The stop for work beside the bounds: it ends with them, and its progress shows them."""
         listener = None if self._outer.listener is None else self._tell
         return replace(self._outer.until(self.over), listener=listener)
+
+    def likely(self) -> FloatArray:
+        """How likely each cell is to be hidden, as far as the bounds know."""
+        return self.root.x if self.guide is None else self.guide.likely
 
     def closed(self, guide: Guide) -> BoolArray:
         """Cells that no pattern cheaper than the best one contains."""

@@ -15,7 +15,9 @@ from tabprotect.suppression import heuristic_mip
 from tabprotect.suppression.cuts import Cut, Pool, line_bridges, row_arrays
 from tabprotect.suppression.exact_root import Root
 from tabprotect.suppression.heuristic_state import Witnessed
+from tabprotect.suppression.problem import Requirement
 from tabprotect.suppression.separation import WHOLE, Separator
+from tabprotect.suppression.zero_half import ZeroHalf
 from tabprotect.types import BoolArray, FloatArray
 
 LONG = 150
@@ -24,9 +26,13 @@ AT_ONCE = 12
 """Requirements asked about at a node, in turn."""
 ENOUGH = 4
 """Cuts from their programs at a node."""
+FEW = 2
+"""With fewer of them, covers known so far are combined."""
 
 Between = Callable[[float], BoolArray | None]
 """Called between the nodes with the lower bound; may return a cheaper pattern."""
+Watch = Callable[[FloatArray], None]
+"""Called with the relaxation's point of every node."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Outsider:
         self.separator, self.stop, self.turn = separator, stop, 0
         self.pool = Pool()
         self.pool.add(root.pool.cuts)
+        self.covers = ZeroHalf(root.problem.n, (cut for cut in root.pool.cuts if len(cut.cells) <= LONG))
 
     def __call__(self, z: FloatArray, whole: bool, first: bool) -> list[Row]:
         x = np.where(self.problem.free, 1.0, z)
@@ -69,14 +76,19 @@ class Outsider:
         for k in range(min(n, AT_ONCE)):
             if self.stop.done or found >= ENOUGH:
                 break
-            r = self.requirements[(self.turn + k) % n]
-            cut, _ = self.separator.requirement(x, r, capped=True, least=1e-3, time_limit=max(self.stop.left, 0.5))
-            if cut is not None and len(cut.cells) <= LONG:
+            cut = self._cut(self.requirements[(self.turn + k) % n], x, 1e-3)
+            if cut is not None:
                 cuts.append(cut)
+                self.covers.add(cut)
                 found += 1
         self.turn = (self.turn + AT_ONCE) % n
         self.pool.add(cuts)
-        return cuts + self.pool.facets(x)
+        return cuts + self.pool.facets(x) + (self.covers.violated(x, self._cut) if found < FEW else [])
+
+    def _cut(self, r: Requirement, x: FloatArray, least: float = -1.0) -> Cut | None:
+        left = max(self.stop.left, 0.5)
+        cut, _ = self.separator.requirement(x, r, capped=True, least=least, time_limit=left)
+        return cut if cut is not None and len(cut.cells) <= LONG else None
 
 
 def as_row(cut: Cut) -> Row:
@@ -95,6 +107,7 @@ def grow(
     threads: int = 1,
     busy: Callable[[], int] | None = None,
     most: int | None = None,
+    watch: Watch | None = None,
 ) -> Grown:
     """Branch over the cells that the root could not fix, in ``most`` nodes; ``busy`` says how many of the threads may work at the moment."""
     problem, master = root.problem, root.master
@@ -120,6 +133,7 @@ def grow(
         beside=tuple(Outsider(root, Separator(problem), stop) for _ in range(threads - 1)),
         busy=busy,
         news=news,
+        watch=watch,
         offset=problem.base,
         most=most,
     )

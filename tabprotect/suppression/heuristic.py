@@ -51,7 +51,7 @@ def search(problem: Reduced, stop: Stop, seed: int, patience: int = 60) -> tuple
     improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     root = cut_root(start_root(problem), state, stop.part(0.2))
     bound = root.lift(root.bound)
-    state = search_core(state, root.x, root.reduced, None, stop.part(0.6), seed, bound, patience // 4)
+    state = search_core(state, lambda: root.x, root.reduced, None, stop.part(0.6), seed, bound, patience // 4)
     if not stop.done:
         root.fix(state.cost)
         finder = Search(state, root.x, stop, seed, closed=root.master.fixed_out)

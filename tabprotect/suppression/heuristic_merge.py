@@ -27,6 +27,8 @@ from tabprotect.suppression.settle import settle
 from tabprotect.types import FloatArray
 
 Exact = Callable[[Problem, Stop, int, Pattern], Pattern]
+Guide = Callable[[], FloatArray]
+"""How likely each cell is to be hidden, as far as is known now: the relaxation's point, or better."""
 UNIONS = 0.25
 """Share of the work for the exact method on unions of patterns."""
 PATIENCE = (150, 30, 60)
@@ -45,7 +47,7 @@ KEPT = 12
 
 def search_core(
     state: Witnessed,
-    x: FloatArray,
+    likely: Guide,
     reduced: FloatArray,
     exact: Exact | None,
     stop: Stop,
@@ -61,7 +63,7 @@ def search_core(
     Others are too dear to be likely, and programs over fewer cells take less time. ``better`` hears of every pattern that is the best. A ``fresh`` search begins elsewhere and joins what it finds with the given pattern in the end.
     """
     problem = state.problem
-    count = 2 * int((x > 1e-6).sum()) + 100
+    count = 2 * int((likely() > 1e-6).sum()) + 100
     core = state.hidden
     core[np.argsort(reduced + 1e-9 * problem.weights, kind="stable")[:count]] = True
     small = replace(problem.origin, candidates=problem.origin.candidates & problem.expand(core))
@@ -70,8 +72,12 @@ def search_core(
     if start is None:
         return state
     cells = np.flatnonzero((problem.group >= 0) & (inner.group >= 0))
-    guide = np.zeros(inner.n)
-    np.maximum.at(guide, inner.group[cells], x[problem.group[cells]])
+
+    def guide() -> FloatArray:
+        here = np.zeros(inner.n)
+        np.maximum.at(here, inner.group[cells], likely()[problem.group[cells]])
+        return here
+
     if len({id(move) for move in start.moves}) < len(start.needs) / 2:
         # one move for many needs leaves nothing to exchange: a move of its own for each, inside the pattern
         inside = np.flatnonzero(start.hidden)
@@ -90,7 +96,7 @@ def search_core(
 class Merging:
     """The best patterns so far, in order of cost, and how they are combined."""
 
-    def __init__(self, state: Witnessed, guide: FloatArray, exact: Exact | None, stop: Stop, seed: int) -> None:
+    def __init__(self, state: Witnessed, guide: Guide, exact: Exact | None, stop: Stop, seed: int) -> None:
         self.problem, self.guide, self.exact = state.problem, guide, exact
         self.stop, self.seed = stop, seed
         self.router = Router(state.problem)
@@ -175,7 +181,7 @@ class Merging:
                 new.put(i, None if i in chosen else first.moves[i])
             order = [i for i in order if i in chosen]
         noise = (0.0 if self.left is None else 0.3, 0.2, 0.4)[(k - 1) % 3]
-        new.price = price * np.maximum(1.0 - self.guide, 0.02) * rng.uniform(1 - noise, 1 + noise, self.problem.n)
+        new.price = price * np.maximum(1.0 - self.guide(), 0.02) * rng.uniform(1 - noise, 1 + noise, self.problem.n)
         if len(order) < n:
             own = first.secondaries
             new.price[own[rng.random(len(own)) < 0.5]] *= 3.0  # or it would come back to where it was

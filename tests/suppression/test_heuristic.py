@@ -198,7 +198,7 @@ def test_descent_and_merging_never_lose(seed: int) -> None:
     assert state.cost <= between
     check(problem, state.pattern(bound=0.0))
     between = state.cost
-    merging = Merging(state, np.zeros(reduced.n), lambda *a: exact.solve(*a, merging=False), Stop(10.0), seed)
+    merging = Merging(state, lambda: np.zeros(reduced.n), lambda *a: exact.solve(*a, merging=False), Stop(10.0), seed)
     best = merging.run(0.0, patience=4)
     assert best.cost <= between
     check(problem, best.pattern(bound=0.0))
