@@ -37,7 +37,7 @@ TRIAL_STEPS = 30
 REPAIR_EVERY = 25
 """Nodes between two calls of the caller's repair."""
 
-BUNDLE = 4
+BUNDLE = 8
 """Nodes a thread takes at a time where there are several threads."""
 
 

@@ -34,8 +34,6 @@ FEW = 150
 """Nodes of the first tree, before better patterns are looked for."""
 PATIENCE = 10
 """Patterns without gain before another way of finding them is tried beside the tree."""
-QUIET = 2
-"""Such rounds without gain before patterns and a second thread of the own tree take turns."""
 UNION = 500
 """Nodes of the tree over a union of patterns."""
 
@@ -235,19 +233,17 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int) -> Witnessed
     def better(pattern: Pattern) -> None:
         side.offer(problem.contract(pattern.suppressed) | problem.free)
 
-    fresh, quiet, patience = False, 0, PATIENCE if problem.n <= QUICK else 3 * PATIENCE  # large ones converge late
+    fresh, patience = False, PATIENCE if problem.n <= QUICK else 3 * PATIENCE  # large ones converge late
     while not stop.done:
-        began, before = stop.seconds, state.cost
-        reduced = side.guide.reduced
+        began, before, reduced = stop.seconds, state.cost, side.guide.reduced
         state = search_core(state, side.likely, reduced, again, stop, seed, side.bound, patience, better, fresh=fresh)
         guide = side.guide
         finder = heuristic_mip.Search(state, guide.likely, stop, seed, closed=side.closed(guide))
         finder.run(guide.cuts, bound=side.bound, patience=PATIENCE)
         side.offer(state.hidden)
         seed, fresh = seed + 1, True
-        quiet = quiet + 1 if state.cost >= before * (1 - 1e-12) else 0
-        if quiet >= QUIET and problem.n <= QUICK and not exact_scip.suits(problem):
-            side.rest(stop.seconds - began)
+        if state.cost >= before * (1 - 1e-12) and problem.n <= QUICK and not exact_scip.suits(problem):
+            side.rest(stop.seconds - began)  # a second thread of the own tree takes its turn
     return state
 
 
