@@ -25,7 +25,6 @@ LEAST = 0.05
 """Violation worth a row, at a right-hand side of 2."""
 MOST_TIGHT, MOST_NEAR, MOST_PAIRS, MOST_TRIPLES, MOST_CUTS = 150, 1000, 300, 12, 4
 
-
 Better = Callable[[Requirement, FloatArray], Cut | None]
 """A cut for a requirement with little of a point, violated or not."""
 
@@ -55,35 +54,26 @@ class ZeroHalf:
             self._covers.append(cut)
 
     def violated(self, x: FloatArray, better: Better | None = None) -> list[Cut]:
-        """A few cuts that x violates, the farthest first; covers are replaced by ``better`` ones of their requirements in turn."""
+        """A few cuts that x violates, the farthest first.
+
+        With two covers given, a third one adds the cells that are in both or in none of them: those in just one are rounded up already. So
+        the third is the known one with least of them, or a ``better`` one of the same requirement, sought where those in just one are zero.
+        """
         found: dict[bytes, tuple[float, Cut]] = {}
         for rows in self._triples(x):
-            violation, cut = self._best([self._covers[i] for i in rows], x, better)
+            total = self._matrix[rows].sum(axis=0)
+            violation, cut = _rounded(total, x)
+            third = self._covers[rows[2]]
+            if better is not None and third.need is not None:
+                total[third.cells] -= 1.0
+                other = better(third.need, np.where(total == 1.0, 0.0, x))
+                if other is not None:
+                    self.add(other)
+                    total[other.cells] += 1.0  # all its coefficients are at most 1
+                    violation, cut = max((violation, cut), _rounded(total, x), key=lambda pair: pair[0])
             if violation >= LEAST:
                 found.setdefault(cut.cells.tobytes(), (violation, cut))
         return [cut for _, cut in sorted(found.values(), key=lambda pair: -pair[0])[:MOST_CUTS]]
-
-    def _best(self, three: list[Cut], x: FloatArray, better: Better | None) -> tuple[float, Cut]:
-        """The cut from three covers. With two given, a third one adds the cells that are in both or in none of them: those in just one are rounded up already."""
-        total = np.zeros(self.n)
-        for cover in three:
-            total[cover.cells] += 1.0
-        best = _rounded(total, x)
-        for i in (2,):
-            need = three[i].need
-            if better is None or need is None:
-                continue
-            two = total.copy()
-            two[three[i].cells] -= 1.0
-            other = better(need, np.where(two == 1.0, 0.0, x))
-            if other is None or not (other.coefficients == 1.0).all():
-                continue
-            two[other.cells] += 1.0
-            this = _rounded(two, x)
-            if this[0] > best[0] + 1e-6:
-                three[i], total, best = other, two, this
-            self.add(other)
-        return best
 
     def _triples(self, x: FloatArray) -> IntArray:
         """The three covers of the most promising cuts, best first: two that are tight, and the known one that goes best with them."""

@@ -41,6 +41,10 @@ def forever(job: int, send: Callable[[Any], None]) -> tuple[Callable[[Any], None
     return lambda _: None, lambda: (send(os.getpid()), time.sleep(600))[1]
 
 
+def blas(job: str, send: Callable[[Any], None]) -> tuple[Callable[[Any], None], Callable[[], None]]:
+    return lambda _: None, lambda: send(os.environ[job])
+
+
 def gone(pid: int) -> bool:
     """Whether a process ends within some seconds (one that is still to be waited for by its parent has ended)."""
     for _ in range(200):
@@ -53,6 +57,13 @@ def gone(pid: int) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def test_its_matrix_products_take_one_core() -> None:
+    answers: list[str] = []
+    with Side(f"{HERE}:blas", "OPENBLAS_NUM_THREADS", answers.append) as side:
+        side.wait(60)
+    assert answers == ["1"]
 
 
 def test_messages_both_ways() -> None:

@@ -379,6 +379,38 @@ def test_patterns_that_rest_leave_their_core_to_the_bounds(cube_problem: Problem
     assert bounds.busy == 1
 
 
+def test_cuts_know_their_requirements(cube_problem: Problem) -> None:
+    root = start_root(reduce(cube_problem))
+    root = cut_root(root, heuristic_start.construct(root.problem, Stop(60), 0), Stop(60))
+    known = [cut for cut in root.pool.cuts if cut.need is not None]
+    assert known
+    for cut in known:  # without its cells the requirement cannot be met
+        x = np.ones(root.problem.n)
+        x[cut.cells] = 0.0
+        assert cut.need in root.requirements
+        assert root.separator.requirement(x, cut.need, capped=False)[0] is not None
+
+
+def test_the_mean_of_the_points_of_the_tree_guides_the_patterns(monkeypatch: Any) -> None:
+    root = start_root(reduce(Problem.from_table(magnitude(1, "5,5,5", mean=20))))
+    state = heuristic_start.construct(root.problem, Stop(60), 0)
+    cut_root(root, state, Stop(60))
+    monkeypatch.setattr(exact_side, "GUIDED", 0.0)
+    sent: list[Any] = []
+    bounds = exact_side._Bounds(exact_side.Job.of(root, state.hidden, Stop(60), 0), sent.append)
+    points: list[np.ndarray] = []
+    watch = bounds._watch
+    monkeypatch.setattr(bounds, "_watch", lambda x: (points.append(x), watch(x))[1])
+    bounds.run()
+    assert sent[-1].finished
+    free = root.problem.free
+    assert 1 < len(points) <= exact_side.RECENT
+    np.testing.assert_allclose(bounds.mean[~free], np.mean(points, axis=0)[~free])
+    guides = [m for m in sent if isinstance(m, exact_side.Guide)]
+    assert (guides[-1].likely[free] == 1.0).all()
+    assert (guides[-1].likely != guides[-1].x).any()
+
+
 def test_a_rest_ends_with_the_search(cube_problem: Problem, monkeypatch: Any) -> None:
     sent = []
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tabprotect.suppression.cuts import Cut
+from tabprotect.suppression.problem import Requirement
 from tabprotect.suppression.zero_half import LEAST, ZeroHalf
 
 N = 9
@@ -42,17 +44,18 @@ def test_no_pattern_is_cut_off_and_the_point_is(seed: int) -> None:
 
 def test_a_third_cover_is_sought_where_the_others_do_not_count() -> None:
     covers = ZeroHalf(N, [_cover([0, 1]), _cover([1, 2])])
-    covers.add(_cover([0, 2, 3]), need=7)
+    need = Requirement(7, 1, 1.0)
+    covers.add(replace(_cover([0, 2, 3]), need=need))
     x = np.array([0.5, 0.5, 0.5, 0.5, 0, 0, 0, 0, 0])
     assert covers.violated(x) == []  # 0 + 1 + 2 + 3 ≥ 2 is satisfied
     asked = []
 
-    def better(need: int, point: np.ndarray) -> Cut:
+    def better(need: Requirement, point: np.ndarray) -> Cut:
         asked.append((need, point.tolist()))
         return _cover([0, 2, 4])
 
     (cut,) = covers.violated(x, better)
-    assert (7, [0.0, 0.5, 0.0, 0.5, 0, 0, 0, 0, 0]) in asked
+    assert (need, [0.0, 0.5, 0.0, 0.5, 0, 0, 0, 0, 0]) in asked
     assert cut.cells.tolist() == [0, 1, 2, 4]
     assert cut.coefficients.tolist() == [0.5, 0.5, 0.5, 0.5]
 
