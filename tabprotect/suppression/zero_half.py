@@ -67,9 +67,9 @@ class ZeroHalf:
             if better is not None and third.need is not None:
                 total[third.cells] -= 1.0
                 other = better(third.need, np.where(total == 1.0, 0.0, x))
-                if other is not None:
+                if other is not None and (other.coefficients == 1.0).all():
                     self.add(other)
-                    total[other.cells] += 1.0  # all its coefficients are at most 1
+                    total[other.cells] += 1.0
                     violation, cut = max((violation, cut), _rounded(total, x), key=lambda pair: pair[0])
             if violation >= LEAST:
                 found.setdefault(cut.cells.tobytes(), (violation, cut))
