@@ -61,19 +61,26 @@ class ZeroHalf:
         """
         found: dict[bytes, tuple[float, Cut]] = {}
         for rows in self._triples(x):
-            total = self._matrix[rows].sum(axis=0)
-            violation, cut = _rounded(total, x)
-            third = self._covers[rows[2]]
-            if better is not None and third.need is not None:
-                total[third.cells] -= 1.0
-                other = better(third.need, np.where(total == 1.0, 0.0, x))
-                if other is not None and (other.coefficients == 1.0).all():
-                    self.add(other)
-                    total[other.cells] += 1.0
-                    violation, cut = max((violation, cut), _rounded(total, x), key=lambda pair: pair[0])
+            violation, cut = self._best([self._covers[i] for i in rows], x, better)
             if violation >= LEAST:
                 found.setdefault(cut.cells.tobytes(), (violation, cut))
         return [cut for _, cut in sorted(found.values(), key=lambda pair: -pair[0])[:MOST_CUTS]]
+
+    def _best(self, three: list[Cut], x: FloatArray, better: Better | None) -> tuple[float, Cut]:
+        """The cut from three covers, or from two of them and a better third one."""
+        total = np.zeros(self.n)
+        for cover in three:
+            total[cover.cells] += 1.0
+        known, third = _rounded(total, x), three[2]
+        if better is None or third.need is None:
+            return known
+        total[third.cells] -= 1.0
+        other = better(third.need, np.where(total == 1.0, 0.0, x))
+        if other is None or not (other.coefficients == 1.0).all():
+            return known
+        self.add(other)
+        total[other.cells] += 1.0
+        return max(known, _rounded(total, x), key=lambda pair: pair[0])
 
     def _triples(self, x: FloatArray) -> IntArray:
         """The three covers of the most promising cuts, best first: two that are tight, and the known one that goes best with them."""
