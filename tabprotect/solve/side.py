@@ -21,6 +21,8 @@ Heard: TypeAlias = Callable[[Any], None]
 Send: TypeAlias = Callable[[Any], None]
 Task: TypeAlias = Callable[[Any, Send], tuple[Heard, Callable[[], None]]]
 _END = object()
+_ONE_CORE = {"OPENBLAS_NUM_THREADS": "1"}
+"""Matrix products of the other process must not take this one's core."""
 
 
 class Link:
@@ -84,11 +86,7 @@ class Side:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={
-                **os.environ,
-                "OPENBLAS_NUM_THREADS": "1",
-                "PYTHONPATH": path,
-            },  # matrix products must not take this process's core
+            env={**os.environ, "PYTHONPATH": path, **_ONE_CORE},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

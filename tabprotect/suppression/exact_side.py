@@ -94,7 +94,7 @@ class Job:
 class Guide:
     """Value, point and reduced costs of the relaxation, the best bound, short cuts once it is at its best, and how likely each cell is hidden.
 
-    The mean of the tree's points tells good cells from others better than the root's point.
+    That is the mean of the tree's latest points, and the root's point before there is a tree.
     """
 
     value: float
