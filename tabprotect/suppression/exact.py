@@ -19,7 +19,7 @@ from tabprotect.suppression.exact_root import Root, cut_root, round_up, start_ro
 from tabprotect.suppression.exact_tree import Neighbourhoods, grow
 from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import DEARER, search_core
-from tabprotect.suppression.heuristic_state import Witnessed, witnessed
+from tabprotect.suppression.heuristic_state import Witnessed, one_way, witnessed
 from tabprotect.suppression.moves import Router
 from tabprotect.suppression.preprocess import Reduced, reduce
 from tabprotect.suppression.problem import Pattern, Problem
@@ -109,7 +109,7 @@ def _search(
     if proved or stop.enough(state.cost, bound):
         return bound, proved, state
     if not root.finished:
-        state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
+        state = one_way(heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6))
     if not merging:
         improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     cut_short = False
@@ -149,7 +149,7 @@ def _quick(
     state = _rounded(root, state)
     if stop.enough(state.cost, root.lift(root.bound)):
         return root.lift(root.bound), _closed(root, state), state
-    state = heuristic_start.restart(root.problem, state, stop.part(0.1), seed, tries=6)
+    state = one_way(heuristic_start.restart(root.problem, state, stop.part(0.1), seed, tries=6))
     few = replace(tree, most=FEW if tree.most is None else min(FEW, tree.most))
     bound, proved, state = _tree(root, state, stop.part(0.05), seed, few, info)
     root.bound = max(root.bound, bound)
@@ -221,7 +221,7 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int) -> Witnessed
             seed += 1
         return state
     if side.guide is None:
-        state = heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6)
+        state = one_way(heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6))
         side.offer(state.hidden)
         improve(state, Router(problem), stop.part(0.1), seed, patience=400, bound=side.bound, dearer=DEARER)
     while side.guide is None and not stop.done:

@@ -15,7 +15,7 @@ from tabprotect.suppression.heuristic_local import improve
 from tabprotect.suppression.heuristic_merge import search_core
 from tabprotect.suppression.heuristic_mip import Search, useful
 from tabprotect.suppression.heuristic_start import construct, regroup, restart, slow
-from tabprotect.suppression.heuristic_state import Witnessed
+from tabprotect.suppression.heuristic_state import Witnessed, one_way
 from tabprotect.suppression.moves import Router
 from tabprotect.suppression.preprocess import Reduced, reduce
 from tabprotect.suppression.problem import Pattern, Problem
@@ -47,7 +47,7 @@ def search(problem: Reduced, stop: Stop, seed: int, patience: int = 60) -> tuple
         return state, problem.base
     if slow(state, stop):
         return regroup(problem, state, stop, seed), problem.base
-    state = restart(problem, state, stop.part(0.15), seed)
+    state = one_way(restart(problem, state, stop.part(0.15), seed))
     improve(state, Router(problem), stop.part(0.1), seed, patience=150)
     root = cut_root(start_root(problem), state, stop.part(0.2))
     bound = root.lift(root.bound)

@@ -20,7 +20,7 @@ from tabprotect.suppression.heuristic_library import Library
 from tabprotect.suppression.heuristic_local import improve, reroute
 from tabprotect.suppression.heuristic_start import rebuild
 from tabprotect.suppression.heuristic_state import Witnessed, witnessed
-from tabprotect.suppression.moves import Router
+from tabprotect.suppression.moves import Router, directed
 from tabprotect.suppression.preprocess import reduce
 from tabprotect.suppression.problem import Pattern, Problem
 from tabprotect.suppression.settle import settle
@@ -68,7 +68,7 @@ def search_core(
     core[np.argsort(reduced + 1e-9 * problem.weights, kind="stable")[:count]] = True
     small = replace(problem.origin, candidates=problem.origin.candidates & problem.expand(core))
     inner = settle(reduce(small), stop.part(0.1), seed)
-    start = witnessed(inner, state.pattern(bound=0.0))
+    start = witnessed(inner, state.pattern(bound=0.0), directed(inner))
     if start is None:
         return state
     cells = np.flatnonzero((problem.group >= 0) & (inner.group >= 0))
@@ -89,7 +89,7 @@ def search_core(
     if fresh:
         merging.leave()
     best = merging.run(bound, patience, better)
-    found = witnessed(problem, best.pattern(bound=0.0))
+    found = witnessed(problem, best.pattern(bound=0.0), directed(problem))
     return found if found is not None and found.cost < state.cost else state
 
 
@@ -261,7 +261,7 @@ class Merging:
         self.parents = min(KEPT, self.parents + 1) if found.optimal else max(2, self.parents - 1)
         if origin.cost(found.suppressed) >= self.best[0].cost * (1 - 1e-12):
             return
-        new = witnessed(self.problem, found)
+        new = witnessed(self.problem, found, self.best[0].needs)
         if new is not None and new.needs == self.best[0].needs:
             self._keep(new)
         elif new is not None and new.cost < self.best[0].cost:

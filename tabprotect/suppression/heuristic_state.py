@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabprotect.suppression.heuristic_library import Library
-from tabprotect.suppression.moves import BOTH, Move, Need, Router, needs_of, rows_of, stack
+from tabprotect.suppression.moves import BOTH, Move, Need, Router, directed, needs_of, rows_of, stack
 from tabprotect.suppression.preprocess import Reduced
 from tabprotect.suppression.problem import Pattern
 from tabprotect.suppression.reach import reaches
@@ -81,7 +81,7 @@ class Witnessed:
             seen.add(id(move))
             signed.append(move)
             if need.sense == BOTH:
-                signed.append(Move(move.cells, -move.steps))
+                signed.append(move.back)
         rows = stack(signed, self.problem.n)
         if self.problem.proofs is not None:
             rows = sp.vstack([rows, self.problem.proofs])
@@ -94,9 +94,9 @@ class Witnessed:
         )
 
 
-def witnessed(problem: Reduced, pattern: Pattern) -> Witnessed | None:
-    """Witnesses for all needs inside a pattern: its own moves where they do, else by programs; None where a need has none."""
-    state = Witnessed(problem, needs_of(problem))
+def witnessed(problem: Reduced, pattern: Pattern, needs: list[Need] | None = None) -> Witnessed | None:
+    """Witnesses for all ``needs`` (two-way ones where possible) inside a pattern: its own moves where they do, else by programs; None where a need has none."""
+    state = Witnessed(problem, needs_of(problem) if needs is None else list(needs))
     hidden = problem.contract(pattern.suppressed) | problem.free
     library = Library(problem, list(state.needs))
     if pattern.moves is not None:
@@ -119,6 +119,12 @@ def witnessed(problem: Reduced, pattern: Pattern) -> Witnessed | None:
             return None
         state.replace(i, [(Need(state.needs[i].cell, sense, level), m) for sense, level, m in found])
     return state
+
+
+def one_way(state: Witnessed) -> Witnessed:
+    """The same pattern with directed needs, which leave more room for better ones."""
+    found = witnessed(state.problem, state.pattern(bound=0.0), directed(state.problem))
+    return found if found is not None and found.cost <= state.cost else state
 
 
 def adjacent(problem: Reduced, cells: IntArray) -> IntArray:

@@ -55,6 +55,11 @@ class Move:
     cells: IntArray
     steps: FloatArray
 
+    @property
+    def back(self) -> Move:
+        """The same move the other way."""
+        return Move(self.cells, -self.steps)
+
     def at(self, cell: int) -> float:
         found = np.flatnonzero(self.cells == cell)
         return float(self.steps[found[0]]) if len(found) else 0.0
@@ -110,7 +115,7 @@ def rows_of(moves: Any) -> list[Move]:
     return found
 
 
-def needs_of(problem: Reduced, *, split: bool = False) -> list[Need]:
+def needs_of(problem: Reduced) -> list[Need]:
     """The needs that cover all requirements: one two-way need for each cell where its room allows, one-way needs elsewhere.
 
     A width (sense 0) that no two-way move can give is split between the two sides in proportion to the cell's own room.
@@ -122,7 +127,7 @@ def needs_of(problem: Reduced, *, split: bool = False) -> list[Need]:
     for cell, wanted in levels.items():
         up, down, width = wanted.get(1, 0.0), wanted.get(-1, 0.0), wanted.get(0, 0.0)
         both = max(up, down, width / 2)
-        if problem.room[cell] >= both and not (split and width == 0):
+        if problem.room[cell] >= both:
             needs.append(Need(cell, BOTH, both))
             continue
         if up + down < width:
@@ -130,7 +135,32 @@ def needs_of(problem: Reduced, *, split: bool = False) -> list[Need]:
             up = max(up, min(reach_up, width * reach_up / (reach_up + reach_down)))
             down = max(down, width - up)
         needs += [Need(cell, sense, level) for sense, level in ((1, up), (-1, down)) if level > 0]
-    return sorted(needs, key=lambda need: (-need.level, need.cell, need.sense))
+    return sorted(needs, key=_largest_first)
+
+
+def directed(problem: Reduced) -> list[Need]:
+    """The needs that cover all requirements, two-way ones split where two moves can do with less than one that works both ways.
+
+    A hidden cell of value 4 may rise by any level but fall by 4 only: a move both ways through it is worth no more than 4, while two moves
+    can both raise it.
+    """
+    one_sided = problem.free & (np.maximum(problem.up, problem.down) > problem.room)
+    wanted: dict[int, dict[int, float]] = {}
+    for r in problem.requirements:
+        wanted.setdefault(r.cell, {})[r.sense] = r.level
+    needs = []
+    for need in needs_of(problem):
+        narrow = one_sided & (problem.room < need.level)
+        narrow[need.cell] = False
+        if need.sense != BOTH or 0 in wanted[need.cell] or not narrow.any():
+            needs.append(need)
+        else:
+            needs += [Need(need.cell, sense, level) for sense, level in wanted[need.cell].items()]
+    return sorted(needs, key=_largest_first)
+
+
+def _largest_first(need: Need) -> tuple[float, int, int]:
+    return -need.level, need.cell, need.sense
 
 
 class Router:
@@ -174,7 +204,7 @@ class Router:
         both = need.sense == BOTH
         up = measured((self.problem.room if both else self.problem.up)[c], r)
         down = measured((self.problem.room if both else self.problem.down)[c], r)
-        price = cost[c] / np.minimum(np.maximum(np.minimum(up, down), 0.05), 1.0)
+        rise, fall = (cost[c] / np.clip(room, 0.05, 1.0) for room in (up, down))
         if barred is not None:
             up, down = np.where(barred[c], 0.0, up), np.where(barred[c], 0.0, down)
         at = int(self.position[need.cell])
@@ -185,7 +215,7 @@ class Router:
         lower[forward] = upper[forward] = 1.0 - SHORT
         upper[backward] = 0.0
         self.lp.set_bounds(lower, upper)
-        answer = self.lp.solve_fresh(np.concatenate([price, price]), time_limit=time_limit, cutoff=cutoff)
+        answer = self.lp.solve_fresh(np.concatenate([rise, fall]), time_limit=time_limit, cutoff=cutoff)
         if answer.status != "optimal":
             return None
         y = np.zeros(self.problem.n)

@@ -33,7 +33,7 @@ def settle(problem: Reduced, stop: Stop, seed: int = 0) -> Reduced:
         hit = [n.cell for n in needs if n.sense == BOTH and abs(steps[n.cell]) >= n.level * (1 - 1e-7)]
         if not settled.issuperset(hit):
             settled.update(hit)
-            used += [move, Move(move.cells, -move.steps)]
+            used += [move, move.back]
     router = Router(problem, columns)
     cost = np.ones(problem.n)
     for need in needs:
@@ -44,6 +44,6 @@ def settle(problem: Reduced, stop: Stop, seed: int = 0) -> Reduced:
         route = router.route(need, cost, time_limit=min(2.0, stop.left))
         if route is not None and meets(need, route):
             settled.add(need.cell)
-            used += [route, Move(route.cells, -route.steps)]
+            used += [route, route.back]
     left = tuple(r for r in problem.requirements if r.cell not in settled)
     return replace(problem, requirements=left, proofs=stack(used, problem.n))

@@ -45,7 +45,7 @@ def check(problem: Problem, pattern: Pattern) -> None:
     assert not (pattern.suppressed & ~problem.fixed & ~problem.candidates).any()
     moves = pattern.moves.toarray()
     assert not moves[:, ~pattern.suppressed].any()
-    assert np.allclose(problem.relations @ moves.T, 0, atol=1e-6)
+    assert np.allclose(problem.relations @ moves.T, 0, atol=1e-8 * max(100.0, np.abs(moves).max(initial=0.0)))
     level = {sense: np.zeros(problem.n) for sense in (-1, 0, 1)}
     for r in problem.requirements:
         level[r.sense][r.cell] = r.level
