@@ -30,6 +30,8 @@ QUICK = 1500
 """Up to so many cells the relaxation is tried before anything else: on easy tables it is the answer."""
 SMALL = 600
 """Up to so many cells a tree is likely to be finished."""
+TURNS = 1000
+"""Up to so many cells a second thread of the tree is worth as much as better patterns once these are hard to find."""
 FEW = 150
 """Nodes of the first tree, before better patterns are looked for."""
 PATIENCE = 10
@@ -223,7 +225,7 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int) -> Witnessed
     if side.guide is None:
         state = one_way(heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6))
         side.offer(state.hidden)
-        improve(state, Router(problem), stop.part(0.1), seed, patience=400, bound=side.bound, dearer=DEARER)
+        improve(state, Router(problem), stop.part(0.02), seed, patience=400, bound=side.bound, dearer=DEARER)
     while side.guide is None and not stop.done:
         side.over.wait(0.05)
     if side.guide is None:
@@ -242,7 +244,7 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int) -> Witnessed
         finder.run(guide.cuts, bound=side.bound, patience=PATIENCE)
         side.offer(state.hidden)
         seed, fresh = seed + 1, True
-        if state.cost >= before * (1 - 1e-12) and problem.n <= QUICK and not exact_scip.suits(problem):
+        if state.cost >= before * (1 - 1e-12) and problem.n <= TURNS and not exact_scip.suits(problem):
             side.rest(stop.seconds - began)  # a second thread of the own tree takes its turn
     return state
 

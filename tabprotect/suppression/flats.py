@@ -22,6 +22,7 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 OPEN, HIDDEN, STILL, IDLE = 0, 1, 2, 3
 _ZERO = 1e-7
 _EQUAL = 1e-6
+_STIR = 1e-12
 inner = numba.njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 
 
@@ -84,14 +85,18 @@ def cheapest_flat(
     rows = np.ascontiguousarray(basis.T)
     status = np.where(idle, IDLE, OPEN).astype(np.int8)
     status[wish.row] = HIDDEN
-    mix = np.random.default_rng(0).uniform(0.5, 1.5, (3, rows.shape[1])) * np.array([[1.0], [-1.0], [1.0]])
-    mix[1, ::2] *= -1.0
     wished = (wish.row, wish.goal, wish.both, wish.low, wish.high)
-    best, nodes, still = _search(rows, price, status, mix, wished, budget, most)
+    best, nodes, still = cheapest_still(rows, price, status, wished, budget, most)
     if best >= budget:
         return None
     moves = _moves(rows, still, wished)
     return None if moves is None else Flat(still, float(best), moves, int(nodes))
+
+
+def needed_moves(basis: FloatArray, wish: Wish) -> FloatArray | None:
+    """A move for every need (needs × cells) in the whole space of a basis (dimensions × cells); None where one has none."""
+    wished = (wish.row, wish.goal, wish.both, wish.low, wish.high)
+    return _moves(np.ascontiguousarray(basis.T), np.zeros(basis.shape[1], bool), wished)
 
 
 @inner
@@ -143,10 +148,24 @@ def _reaches(rows, d, status, low, high, cell, goal, work, side, y):
 
 
 @inner
-def _unmet(rows, d, status, wish, first, work, side, y, done):
-    """A need that cannot be met in the space of the rows, or −1; the one that failed last is tried first."""
+def _unmet(rows, d, status, wish, first, level, moved, owner, work, side, y, done):
+    """A need that cannot be met in the space of the rows, or −1; the one that failed last is tried first.
+
+    ``moved[level, i]`` are the cells that the move found for need i at a level moves, and ``owner[level, i]`` the level its move now comes from: a
+    move of a larger space will do as long as it moves no cell that stands still by now.
+    """
     need, goal, both, low, high = wish
-    done[:] = False
+    n = rows.shape[0]
+    for i in range(len(need)):
+        done[i] = False
+        if level > 0:
+            at = owner[level - 1, i]
+            done[i] = True
+            for j in range(n):
+                if moved[at, i, j] and status[j] == STILL:
+                    done[i] = False
+                    break
+            owner[level, i] = at if done[i] else level
     for a in range(len(need)):
         i = first if a == 0 else (a - 1 if a <= first else a)
         if done[i]:
@@ -155,9 +174,22 @@ def _unmet(rows, d, status, wish, first, work, side, y, done):
             return i
         for b in range(len(need)):  # one move for several needs
             along = y[need[b]] / goal[b]
-            if (both[i] and abs(along) >= 1) or (not both[b] and along >= 1):
-                done[b] = True
+            if not done[b] and (b == i or (both[i] and abs(along) >= 1) or (not both[b] and along >= 1)):
+                done[b], owner[level, b] = True, level
+                for j in range(n):
+                    moved[level, b, j] = abs(y[j]) > _STIR
     return -1
+
+
+@inner
+def _mix(d):
+    """Three fixed irregular combinations of coordinates; the second one has both signs."""
+    mix = np.zeros((3, d))
+    for k in range(d):
+        for r in range(3):
+            mix[r, k] = 0.5 + (0.6180339887 + 0.1366 * r) * (k + 1) % 1.0
+        mix[1, k] *= 1.0 if k % 2 else -1.0
+    return mix
 
 
 @inner
@@ -245,9 +277,13 @@ def _halt(rows, d, i, out):
 
 
 @numba.njit(cache=True, nogil=True)
-def _search(basis, price, start, mix, wish, budget, most):
-    """Depth first; at each level the cells to publish next are tried from the dearest on, those tried before being kept."""
+def cheapest_still(basis, price, start, wish, budget, most):
+    """The least price below ``budget`` of a subspace, the nodes it took, and which cells stand still in it.
+
+    ``basis`` is cells × dimensions. Depth first; at each level the cells to publish next are tried from the dearest on, those tried before being kept.
+    """
     n, top = basis.shape
+    mix = _mix(top)
     rows = np.zeros((top + 1, n, top))
     status = np.zeros((top + 1, n), np.int8)
     order = np.zeros((top + 1, n), np.int64)
@@ -255,6 +291,7 @@ def _search(basis, price, start, mix, wish, budget, most):
     cost, count, tried = np.zeros(top + 1), np.zeros(top + 1, np.int64), np.zeros(top + 1, np.int64)
     first, second, y, work = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, top))
     side, done = np.zeros(top, np.int64), np.zeros(len(wish[0]), np.bool_)
+    moved, owner = np.empty((top + 1, len(wish[0]), n), np.bool_), np.zeros((top + 1, len(wish[0])), np.int64)
     rows[0], status[0] = basis, start
     best, still, nodes, last, level, entered = budget, np.zeros(n, np.bool_), 0, 0, 0, True
     while level >= 0:
@@ -265,7 +302,7 @@ def _search(basis, price, start, mix, wish, budget, most):
             cost[level] = _survey(rows[level], d, status[level], price, mix, first, second)
             fits = 0.0 <= cost[level] < best
             if fits:
-                missed = _unmet(rows[level], d, status[level], wish, last, work, side, y, done)
+                missed = _unmet(rows[level], d, status[level], wish, last, level, moved, owner, work, side, y, done)
                 last, fits = (missed, False) if missed >= 0 else (last, True)
             if not fits:
                 level -= 1
@@ -292,9 +329,8 @@ def _search(basis, price, start, mix, wish, budget, most):
 
 
 @numba.njit(cache=True, nogil=True)
-def _moves(basis, still, wish):
-    """A move for every need in the space where the given cells stand still (None where one has none after all)."""
-    need, goal, _, low, high = wish
+def halt_all(basis, still):
+    """The space in which the given cells stand still (cells × dimensions)."""
     n, d = basis.shape
     rows, other = basis.copy(), np.zeros((n, d))
     for i in range(n):
@@ -305,8 +341,17 @@ def _moves(basis, still, wish):
             _halt(rows, d, i, other)
             rows, other = other, rows
             d -= 1
+    return rows[:, :d].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _moves(basis, still, wish):
+    """A move for every need in the space where the given cells stand still (None where one has none after all)."""
+    need, goal, _, low, high = wish
+    rows = halt_all(basis, still)
+    n, d = rows.shape
     status = np.where(still, np.int8(STILL), np.int8(OPEN))
-    work, side, y = np.zeros((n, basis.shape[1])), np.zeros(basis.shape[1], np.int64), np.zeros(n)
+    work, side, y = np.zeros((n, d)), np.zeros(d, np.int64), np.zeros(n)
     moves = np.zeros((len(need), n))
     for i in range(len(need)):
         if not _reaches(rows, d, status, low[i], high[i], need[i], goal[i], work, side, y):

@@ -36,13 +36,13 @@ def combine(state: Witnessed, needs: Sequence[int], others: Sequence[Move], wide
     idle = (rest[cells] > 0) | problem.free[cells]
     price = np.where(idle, 0.0, state.price[cells])
     before = float(state.price[(state.uses > 0) & (rest == 0)].sum())
-    flat = cheapest_flat(basis, price, idle, _wish(state, needs, cells), before * (1 - 1e-9), NODES)
+    flat = cheapest_flat(basis, price, idle, wish(state, needs, cells), before * (1 - 1e-9), NODES)
     if flat is not None:
-        _take(state, needs, cells, flat.moves)
+        put_moves(state, needs, cells, flat.moves)
     return len(basis)
 
 
-def _wish(state: Witnessed, needs: Sequence[int], cells: IntArray) -> Wish:
+def wish(state: Witnessed, needs: Sequence[int], cells: IntArray) -> Wish:
     problem = state.problem
     wanted = [state.needs[i] for i in needs]
     both = np.array([need.sense == BOTH for need in wanted])
@@ -57,7 +57,7 @@ def _wish(state: Witnessed, needs: Sequence[int], cells: IntArray) -> Wish:
     )
 
 
-def _take(state: Witnessed, needs: Sequence[int], cells: IntArray, moves: FloatArray) -> None:
+def put_moves(state: Witnessed, needs: Sequence[int], cells: IntArray, moves: FloatArray) -> None:
     """Put the moves into the state if plain arithmetic finds them good and the pattern is cheaper."""
     before, old = state.cost, [state.moves[i] for i in needs]
     new = []

@@ -16,6 +16,7 @@ import numpy as np
 from tabprotect.solve.stop import Stop
 from tabprotect.solve.work import worked
 from tabprotect.suppression.heuristic_combine import WIDE, combine, neighbours
+from tabprotect.suppression.heuristic_exchange import Exchange
 from tabprotect.suppression.heuristic_library import Library
 from tabprotect.suppression.heuristic_local import improve, reroute
 from tabprotect.suppression.heuristic_start import rebuild
@@ -41,6 +42,10 @@ TRIES = 100
 """Such combinations after each new pattern."""
 BROOD = 3
 """Patterns made before the first union."""
+WALKS = 2
+"""Walks without gain before another pattern is taken."""
+SMALL = 450
+"""Up to so many cells walks are short enough to begin one at every new pattern."""
 KEPT = 12
 """Patterns to combine with."""
 
@@ -84,7 +89,7 @@ def search_core(
         single = rebuild(start, range(len(start.needs) - 1, -1, -1), stop.part(0.4), seed, inside)
         start = single if single.cost <= start.cost else start
     if not fresh:
-        improve(start, Router(inner), stop.part(0.15), seed, patience=150, bound=bound, dearer=DEARER)
+        improve(start, Router(inner), stop.part(0.03), seed, patience=150, bound=bound, dearer=DEARER)
     merging = Merging(start, guide, exact, stop, seed)
     if fresh:
         merging.leave()
@@ -109,6 +114,7 @@ class Merging:
         self.parents = 4
         self.founders: list[Witnessed] = [state]
         self.left: Witnessed | None = None
+        self.exchange = Exchange(self.router, seed)
 
     def run(self, bound: float, patience: int, better: Callable[[Pattern], None] | None = None) -> Witnessed:
         """Until the stop, the bound, or so many new patterns in a row that bring nothing.
@@ -119,9 +125,15 @@ class Merging:
         while idle < patience and not self._over(bound):
             before = self.best[0].cost
             new = self.descend()
+            if self.problem.n <= SMALL:
+                self.walk(new)
             self._keep(new)
             self.combine(new)
-            self.graft(TRIES)
+            child = self.best[0].copy()
+            if self.walk(child):
+                self._keep(child)
+            else:
+                self.graft(TRIES)
             start = worked()
             if self.born >= BROOD and spent <= UNIONS * (start - began) and not self._over(bound):
                 self.merge()
@@ -238,6 +250,17 @@ class Merging:
             self._fit(found)
             if child.cost < self.best[0].cost * (1 - 1e-9):
                 self._keep(child)
+
+    def walk(self, state: Witnessed) -> bool:
+        """Exchange circuits of a pattern as long as that makes it cheaper; False where its space is too wide."""
+        self.exchange.add(self.library.moves)
+        idle = 0
+        while idle < WALKS and not self.stop.done:
+            gained = self.exchange.improve(state, self.guide(), self.stop)
+            if gained is None:
+                return False
+            idle = 0 if gained else idle + 1
+        return True
 
     def _fit(self, found: int) -> None:
         """Fewer needs at a time where the span was too wide, more where there was room."""

@@ -126,12 +126,17 @@ def _search_time(problem: Problem, stop: Stop) -> Stop:
 @functools.cache
 def warm_up() -> None:
     """Compile (once per machine, then cached) or load the kernels, so that it does not count against anybody's time limit."""
-    from tabprotect.suppression.flats import Wish, cheapest_flat
+    from tabprotect.suppression.exchange import Rows, wander
+    from tabprotect.suppression.flats import Wish, cheapest_flat, needed_moves
     from tabprotect.suppression.network_exact import solve as network_exact
 
     room = np.ones((1, 2))
     wish = Wish(np.array([0]), np.array([1.0]), np.array([True]), -room, room)
-    cheapest_flat(np.array([[1.0, -1.0]]), np.array([0.0, 1.0]), np.array([False, False]), wish, 2.0, 10)
+    basis, price, idle = np.array([[1.0, -1.0]]), np.array([0.0, 1.0]), np.array([False, False])
+    cheapest_flat(basis, price, idle, wish, 2.0, 10)
+    needed_moves(basis, wish)
+    rows = Rows(np.array([0, 2]), np.array([0, 1]), np.array([1.0, 1.0]))
+    wander(basis, rows, rows, price, idle, wish, heat=(1.0, 1.0), steps=1, widest=3, nodes=10, seed=0)
     frame = {"r": list("aaabbbccc"), "c": list("xyz") * 3, "v": [4.0, 6.0, 5.0, 7.0, 3.0, 8.0, 9.0, 5.0, 6.0]}
     table = Table.from_frame(frame, by=["r", "c"], value="v").with_status([5], "u").with_levels([5], lpl=1, upl=1)
     problem = Problem.from_table(table)
