@@ -225,7 +225,8 @@ def _patterns(state: Witnessed, side: exact_side.Beside, seed: int) -> Witnessed
     if side.guide is None:
         state = one_way(heuristic_start.restart(problem, state, stop.part(0.1), seed, tries=6))
         side.offer(state.hidden)
-        improve(state, Router(problem), stop.part(0.02), seed, patience=400, bound=side.bound, dearer=DEARER)
+        share = 0.1 if problem.n > QUICK else 0.02
+        improve(state, Router(problem), stop.part(share), seed, patience=400, bound=side.bound, dearer=DEARER)
     while side.guide is None and not stop.done:
         side.over.wait(0.05)
     if side.guide is None:

@@ -46,6 +46,8 @@ WALKS = 2
 """Walks without gain before another pattern is taken."""
 SMALL = 450
 """Up to so many cells walks are short enough to begin one at every new pattern."""
+LARGE = 1500
+"""Beyond so many cells new patterns take long, so that more of the time goes to the given one."""
 KEPT = 12
 """Patterns to combine with."""
 
@@ -89,7 +91,8 @@ def search_core(
         single = rebuild(start, range(len(start.needs) - 1, -1, -1), stop.part(0.4), seed, inside)
         start = single if single.cost <= start.cost else start
     if not fresh:
-        improve(start, Router(inner), stop.part(0.03), seed, patience=150, bound=bound, dearer=DEARER)
+        share = 0.15 if problem.n > LARGE else 0.03
+        improve(start, Router(inner), stop.part(share), seed, patience=150, bound=bound, dearer=DEARER)
     merging = Merging(start, guide, exact, stop, seed)
     if fresh:
         merging.leave()
