@@ -1,6 +1,6 @@
 """Better patterns by exchanging circuits: published cells are routed through the pattern, and what becomes superfluous is published.
 
-What such moves and the space of the pattern span is searched by a compiled walk (`exchange`), hundreds of steps a second, where destroying and
+What such moves and the space of the pattern span is searched by a compiled walk (`exchange`), where destroying and
 repairing needs several linear programs a step.
 """
 
@@ -22,7 +22,7 @@ from tabprotect.suppression.moves import Move, Need, Router, stack
 from tabprotect.types import FloatArray
 
 FRESH = 20
-"""Cells routed anew before each walk: moves that suit the pattern as it is now are worth far more than old ones."""
+"""Cells routed anew before each walk, through the pattern as it is now."""
 STEPS = 200
 """Steps of a walk."""
 NODES = 150
