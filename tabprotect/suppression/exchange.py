@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from tabprotect.suppression.flats import HIDDEN, IDLE, OPEN, Wish, cheapest_still, halt_all, inner
+from tabprotect.suppression.flats import HIDDEN, IDLE, OPEN, Wish, cheapest_still, eliminate, halt_all, inner
 from tabprotect.types import BoolArray, FloatArray, IntArray
 
 _DUST = 1e-9
@@ -40,10 +40,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class Walk:
-    """Where a walk ended and the cheapest space it saw, each with its price, and how many steps were taken."""
+    """The cheapest space a walk saw, its price, and how many steps were taken."""
 
-    here: FloatArray
-    price: float
     best: FloatArray
     least: float
     taken: int
@@ -73,32 +71,6 @@ def wander(
     rng = np.random.default_rng(seed)
     start = np.ascontiguousarray(basis)
     return Walk(*_wander(start, known, rules, price, idle, wished, heat[0], heat[1], steps, widest, nodes, rng))
-
-
-@inner
-def _echelon(a):
-    """Row echelon form with complete pivoting in place; the rank."""
-    n, m = a.shape
-    for k in range(n):
-        i, j, largest = k, 0, 0.0
-        for p in range(k, n):
-            for q in range(m):
-                if abs(a[p, q]) > largest:
-                    i, j, largest = p, q, abs(a[p, q])
-        if largest < 1e-7:
-            return k
-        for q in range(m):
-            a[k, q], a[i, q] = a[i, q], a[k, q]
-        pivot = a[k, j]
-        for q in range(m):
-            a[k, q] /= pivot
-        for p in range(n):
-            f = a[p, j]
-            if p != k and f != 0.0:
-                for q in range(m):
-                    z = a[p, q] - f * a[k, q]
-                    a[p, q] = z if abs(z) > _DUST else 0.0
-    return n
 
 
 @inner
@@ -184,7 +156,7 @@ def _step(basis, added_rows, count, moves, forced, price, idle, wish, budget, no
     for c in range(d + count):
         for k in range(m):
             small[c, k] = rows[c, cells[k]]
-    rank = _echelon(small)
+    rank = eliminate(small, widest)
     if rank > widest:
         return np.inf, basis
     at = np.zeros(n, np.int64)
@@ -262,4 +234,4 @@ def _wander(basis, moves, relations, price, idle, wish, hot, cold, steps, widest
         _added(moves, price, hidden, added)
         if cost < least - 1e-9 * abs(least):
             best, least = basis, cost
-    return basis, cost, best, least, taken
+    return best, least, taken

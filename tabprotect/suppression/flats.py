@@ -22,7 +22,6 @@ from tabprotect.types import BoolArray, FloatArray, IntArray
 OPEN, HIDDEN, STILL, IDLE = 0, 1, 2, 3
 _ZERO = 1e-7
 _EQUAL = 1e-6
-_STIR = 1e-12
 inner = numba.njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 
 
@@ -52,21 +51,9 @@ class Wish:
 
 def echelon(moves: FloatArray, most: int) -> FloatArray | None:
     """A basis of the rows' span in which some cells are coordinates (complete pivoting, so that entries stay small); None beyond ``most``."""
-    a = moves / np.maximum(np.abs(moves).max(axis=1, keepdims=True), 1e-300)
-    for k in range(len(a)):
-        rest = np.abs(a[k:])
-        i, j = divmod(int(rest.argmax()), a.shape[1])
-        if rest[i, j] < _ZERO:
-            return np.asarray(a[:k])
-        if k == most:
-            return None
-        a[[k, k + i]] = a[[k + i, k]]
-        a[k] /= a[k, j]
-        factor = a[:, j].copy()
-        factor[k] = 0.0
-        a -= np.outer(factor, a[k])
-        a[np.abs(a) < 1e-9] = 0.0
-    return np.asarray(a)
+    a = np.ascontiguousarray(moves / np.maximum(np.abs(moves).max(axis=1, keepdims=True), 1e-300))
+    rank = eliminate(a, most)
+    return None if rank > most else np.asarray(a[:rank])
 
 
 def cheapest_flat(
@@ -97,6 +84,34 @@ def needed_moves(basis: FloatArray, wish: Wish) -> FloatArray | None:
     """A move for every need (needs × cells) in the whole space of a basis (dimensions × cells); None where one has none."""
     wished = (wish.row, wish.goal, wish.both, wish.low, wish.high)
     return _moves(np.ascontiguousarray(basis.T), np.zeros(basis.shape[1], bool), wished)
+
+
+@numba.njit(cache=True, nogil=True)
+def eliminate(a, most):
+    """Row echelon form in place, with complete pivoting; the rank, or ``most`` + 1 as soon as it is larger."""
+    n, m = a.shape
+    for k in range(n):
+        i, j, largest = k, 0, 0.0
+        for p in range(k, n):
+            for q in range(m):
+                if abs(a[p, q]) > largest:
+                    i, j, largest = p, q, abs(a[p, q])
+        if largest < _ZERO:
+            return k
+        if k == most:
+            return most + 1
+        for q in range(m):
+            a[k, q], a[i, q] = a[i, q], a[k, q]
+        pivot = a[k, j]
+        for q in range(m):
+            a[k, q] /= pivot
+        for p in range(n):
+            f = a[p, j]
+            if p != k and f != 0.0:
+                for q in range(m):
+                    z = a[p, q] - f * a[k, q]
+                    a[p, q] = z if abs(z) > 1e-9 else 0.0
+    return n
 
 
 @inner
@@ -148,24 +163,10 @@ def _reaches(rows, d, status, low, high, cell, goal, work, side, y):
 
 
 @inner
-def _unmet(rows, d, status, wish, first, level, moved, owner, work, side, y, done):
-    """A need that cannot be met in the space of the rows, or −1; the one that failed last is tried first.
-
-    ``moved[level, i]`` are the cells that the move found for need i at a level moves, and ``owner[level, i]`` the level its move now comes from: a
-    move of a larger space will do as long as it moves no cell that stands still by now.
-    """
+def _unmet(rows, d, status, wish, first, work, side, y, done):
+    """A need that cannot be met in the space of the rows, or −1; the one that failed last is tried first."""
     need, goal, both, low, high = wish
-    n = rows.shape[0]
-    for i in range(len(need)):
-        done[i] = False
-        if level > 0:
-            at = owner[level - 1, i]
-            done[i] = True
-            for j in range(n):
-                if moved[at, i, j] and status[j] == STILL:
-                    done[i] = False
-                    break
-            owner[level, i] = at if done[i] else level
+    done[:] = False
     for a in range(len(need)):
         i = first if a == 0 else (a - 1 if a <= first else a)
         if done[i]:
@@ -174,10 +175,8 @@ def _unmet(rows, d, status, wish, first, level, moved, owner, work, side, y, don
             return i
         for b in range(len(need)):  # one move for several needs
             along = y[need[b]] / goal[b]
-            if not done[b] and (b == i or (both[i] and abs(along) >= 1) or (not both[b] and along >= 1)):
-                done[b], owner[level, b] = True, level
-                for j in range(n):
-                    moved[level, b, j] = abs(y[j]) > _STIR
+            if (both[i] and abs(along) >= 1) or (not both[b] and along >= 1):
+                done[b] = True
     return -1
 
 
@@ -291,7 +290,6 @@ def cheapest_still(basis, price, start, wish, budget, most):
     cost, count, tried = np.zeros(top + 1), np.zeros(top + 1, np.int64), np.zeros(top + 1, np.int64)
     first, second, y, work = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, top))
     side, done = np.zeros(top, np.int64), np.zeros(len(wish[0]), np.bool_)
-    moved, owner = np.empty((top + 1, len(wish[0]), n), np.bool_), np.zeros((top + 1, len(wish[0])), np.int64)
     rows[0], status[0] = basis, start
     best, still, nodes, last, level, entered = budget, np.zeros(n, np.bool_), 0, 0, 0, True
     while level >= 0:
@@ -302,7 +300,7 @@ def cheapest_still(basis, price, start, wish, budget, most):
             cost[level] = _survey(rows[level], d, status[level], price, mix, first, second)
             fits = 0.0 <= cost[level] < best
             if fits:
-                missed = _unmet(rows[level], d, status[level], wish, last, level, moved, owner, work, side, y, done)
+                missed = _unmet(rows[level], d, status[level], wish, last, work, side, y, done)
                 last, fits = (missed, False) if missed >= 0 else (last, True)
             if not fits:
                 level -= 1

@@ -127,12 +127,13 @@ def _search_time(problem: Problem, stop: Stop) -> Stop:
 def warm_up() -> None:
     """Compile (once per machine, then cached) or load the kernels, so that it does not count against anybody's time limit."""
     from tabprotect.suppression.exchange import Rows, wander
-    from tabprotect.suppression.flats import Wish, cheapest_flat, needed_moves
+    from tabprotect.suppression.flats import Wish, cheapest_flat, echelon, needed_moves
     from tabprotect.suppression.network_exact import solve as network_exact
 
     room = np.ones((1, 2))
     wish = Wish(np.array([0]), np.array([1.0]), np.array([True]), -room, room)
     basis, price, idle = np.array([[1.0, -1.0]]), np.array([0.0, 1.0]), np.array([False, False])
+    echelon(basis, 1)
     cheapest_flat(basis, price, idle, wish, 2.0, 10)
     needed_moves(basis, wish)
     rows = Rows(np.array([0, 2]), np.array([0, 1]), np.array([1.0, 1.0]))

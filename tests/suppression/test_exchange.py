@@ -53,8 +53,8 @@ def test_the_best_space_is_kept_where_all_others_are_dearer() -> None:
 
 def test_walks_repeat_for_a_seed() -> None:
     one, two = _walk([0.0, 4.0, 1.0, 4.0, 3.9, 3.9], seed=3), _walk([0.0, 4.0, 1.0, 4.0, 3.9, 3.9], seed=3)
-    assert (one.here == two.here).all()
-    assert (one.price, one.least, one.taken) == (two.price, two.least, two.taken)
+    assert (one.best == two.best).all()
+    assert (one.least, one.taken) == (two.least, two.taken)
 
 
 def test_spaces_that_miss_a_relation_are_refused() -> None:
